@@ -1,0 +1,86 @@
+/**
+ * Who is told of what: listeners of this client, callers that wait for an intent, and the other contexts of the store.
+ * Only what is stored is ever told (P22).
+ */
+import type { Channel } from '../ports.ts'
+import type { EventName } from '../protocol/events.ts'
+import { isInDoubt } from '../protocol/record.ts'
+import type { StateName } from '../protocol/states.ts'
+import type { Loaded } from './ledger.ts'
+import { guarded, type Note, type Observer, type WarningNote } from './observer.ts'
+
+/** Called with each stored state of one intent, and the answer's bytes where this context holds them. */
+export type Watcher = (loaded: Loaded, body: Uint8Array | null) => void
+
+export interface Announcer {
+  /** Tells everybody that the record is stored in a new state. */
+  announce(before: StateName | null, loaded: Loaded, because: EventName | 'submitted', body: Uint8Array | null): void
+  /** Tells the watchers of this context only: what another context stored. */
+  relay(loaded: Loaded): void
+  warn(warning: Omit<WarningNote, 'type'>): void
+  /** Warns once per client for the same code and place. */
+  warnOnce(place: string, warning: Omit<WarningNote, 'type'>): void
+  subscribe(listener: Observer): () => void
+  watch(key: string, watcher: Watcher): () => void
+  /** Keys that somebody in this context waits for. */
+  watched(): ReadonlySet<string>
+}
+
+export function createAnnouncer(client: string, observer: Observer | null, channel: Channel): Announcer {
+  const listeners = new Set<Observer>()
+  const watchers = new Map<string, Set<Watcher>>()
+  const warned = new Set<string>()
+
+  function tell(note: Note): void {
+    if (observer !== null) guarded(() => observer(note))
+    for (const listener of [...listeners]) guarded(() => listener(note))
+  }
+
+  function relay(loaded: Loaded, body: Uint8Array | null): void {
+    for (const watcher of [...(watchers.get(loaded.record.key) ?? [])]) watcher(loaded, body)
+  }
+
+  function warn(warning: Omit<WarningNote, 'type'>): void {
+    tell({ type: 'warning', ...warning })
+  }
+
+  return {
+    announce(before, loaded, because, body) {
+      const { record, row } = loaded
+      relay(loaded, body)
+      channel.post({ client, key: record.key, revision: row.revision })
+      tell({
+        type: 'state',
+        intentId: record.id,
+        key: record.key,
+        operation: record.operation,
+        from: before,
+        to: record.state.name,
+        because,
+        attempts: record.attempts,
+        inDoubt: isInDoubt(record),
+      })
+    },
+    relay: (loaded) => relay(loaded, null),
+    warn,
+    warnOnce(place, warning) {
+      const mark = `${warning.code} ${place}`
+      if (warned.has(mark)) return
+      warned.add(mark)
+      warn(warning)
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+    watch(key, watcher) {
+      const set = watchers.get(key) ?? new Set()
+      watchers.set(key, set.add(watcher))
+      return () => {
+        set.delete(watcher)
+        if (set.size === 0) watchers.delete(key)
+      }
+    },
+    watched: () => new Set(watchers.keys()),
+  }
+}

@@ -1,0 +1,236 @@
+/** One exchange with the server, from the record to a verdict: the attempt itself, its monitor, look-up and void by key. */
+import type { Platform } from '../ports.ts'
+import type { Verdict } from '../protocol/events.ts'
+import { type Finding, type InquiryKind, readInquiry } from '../protocol/inquiry.ts'
+import type { Health } from '../protocol/pacing.ts'
+import type { Policy } from '../protocol/policy.ts'
+import type { IntentRecord } from '../protocol/record.ts'
+import { type AnsweredExchange, classify, type Exchange, hasProof, hear, readAccepted } from '../protocol/verdict.ts'
+import type { Times } from '../protocol/window.ts'
+import type { Announcer } from './announcer.ts'
+import type { Leave } from './credentials.ts'
+import { exchange, type HttpContext, type HttpRequest } from './http.ts'
+import type { Resolved } from './options.ts'
+import type { Pass } from './origins.ts'
+import type { Policies } from './policies.ts'
+import type { ServerTime } from './server-time.ts'
+import { allowedMonitor, attemptRequest, inquiryRequest, keyUrl } from './wire.ts'
+
+/** All that an exchange needs, fetched before the record is marked, so that nothing is awaited after. */
+export interface Prepared {
+  readonly leave: Extract<Leave, { granted: true }>
+  readonly pass: Pass
+  readonly body: Uint8Array | null
+  /** Monotonic ms: a holder that slept since then does not send (P47). */
+  readonly preparedAt: number
+}
+
+export interface Attempts {
+  /** Where an exchange of this kind goes. */
+  urlOf(record: IntentRecord, kind: 'send' | InquiryKind): string
+  /** Calls fetch in the same tick. Never rejects. */
+  send(
+    record: IntentRecord,
+    prepared: Prepared,
+    policy: Policy,
+    times: Times,
+  ): Promise<{ verdict: Verdict; body: Uint8Array | null }>
+  inquire(record: IntentRecord, kind: InquiryKind, prepared: Prepared, policy: Policy, times: Times): Promise<Finding>
+}
+
+export interface AttemptParts {
+  readonly options: Resolved
+  readonly platform: Platform
+  readonly policies: Policies
+  readonly serverTime: ServerTime
+  readonly announcer: Announcer
+  /** Ends exchanges when the client stops. */
+  readonly stopSignal: AbortSignal
+}
+
+export function createAttempts({
+  options,
+  platform,
+  policies,
+  serverTime,
+  announcer,
+  stopSignal,
+}: AttemptParts): Attempts {
+  const { clock, transport, pageOrigin } = platform
+
+  function http(record: IntentRecord): HttpContext {
+    const dialect = policies.dialectOf(record.operation)
+    return {
+      clock,
+      transport,
+      serverTime,
+      timeoutMs: options.attemptTimeoutMs,
+      maxBodyBytes: options.maxBodyBytes,
+      pageOrigin,
+      isProof: (header) => hasProof({ status: 303, header, text: '' }, dialect),
+    }
+  }
+
+  function go(request: HttpRequest, record: IntentRecord): Promise<Exchange> {
+    return exchange({ ...request, signal: stopSignal }, http(record))
+  }
+
+  function urlOf(record: IntentRecord, kind: 'send' | InquiryKind): string {
+    if (kind === 'send') return record.request.url
+    if (kind === 'poll' && record.state.name === 'processing' && record.state.monitor.url !== '')
+      return record.state.monitor.url
+    return options.keysUrl === null ? record.request.url : keyUrl(options.keysUrl, record)
+  }
+
+  async function send(
+    record: IntentRecord,
+    prepared: Prepared,
+    policy: Policy,
+    times: Times,
+  ): ReturnType<Attempts['send']> {
+    const dialect = policies.dialectOf(record.operation)
+    const context = { options, dialect, policy, times, credentials: prepared.leave.headers }
+    let heard = await go(attemptRequest(record, prepared.body, context), record)
+    if (heard.kind === 'answered') heard = await followPointer(record, prepared, heard, context)
+    const verdict = classify(heard, {
+      dialect,
+      accept: record.request.headers.find(([name]) => name === 'accept')?.[1] ?? null,
+      appAccepts: heard.kind === 'answered' ? await appWord(record, heard) : null,
+      now: clock.now(),
+      monitorUrl: heard.kind === 'answered' ? monitorOf(record, heard, policy) : null,
+    })
+    prepared.pass.end(
+      healthOf(verdict),
+      'retryAfterMs' in verdict && verdict.type === 'refusedWithoutEffect' ? verdict.retryAfterMs : null,
+    )
+    adviseOnCors(record, heard, verdict)
+    const final = withBodyPace(verdict, heard)
+    return { verdict: final, body: heard.kind === 'answered' && heard.bodyState === 'complete' ? heard.body : null }
+  }
+
+  /** "Already done", with a pointer: what it points to is the answer (section 6). It is asked for within the same attempt. */
+  async function followPointer(
+    record: IntentRecord,
+    prepared: Prepared,
+    heard: AnsweredExchange,
+    context: Parameters<typeof inquiryRequest>[4],
+  ): Promise<AnsweredExchange> {
+    const pointer = context.dialect.pointer?.(hear(heard)) ?? null
+    const url = pointer === null ? null : URL.parse(pointer, heard.url)
+    if (url === null || allowedMonitor(url, record, new Set()) !== 'own') return heard
+    const found = await exchange(
+      inquiryRequest(record, url.href, 'GET', false, { ...context, credentials: prepared.leave.headers }),
+      http(record),
+    )
+    const usable = found.kind === 'answered' && found.status >= 200 && found.status < 300
+    // It was done, whether or not the pointer can be followed now: then only the body is missing.
+    return { ...(usable ? found : { ...heard, status: 200, body: new Uint8Array() }), seeOtherProof: true }
+  }
+
+  /** The operation's own word on a 2xx answer. An exception in the app's code counts as none (P28). */
+  async function appWord(record: IntentRecord, heard: AnsweredExchange): Promise<boolean | null> {
+    const accept = policies.operationOf(record.operation)?.accept
+    if (accept === undefined || heard.opaque || heard.status < 200 || heard.status > 299) return null
+    try {
+      // Bounded: an accept that never answers must not hold the attempt beyond its lease.
+      const word = await Promise.race([accept(responseOf(heard)), silence()])
+      return typeof word === 'boolean' ? word : null
+    } catch (error) {
+      announcer.warn({
+        code: 'app_code_failed',
+        message: `accept() of ${record.operation} threw; the answer is judged without it.`,
+        intentId: record.id,
+        key: record.key,
+        error,
+      })
+      return null
+    }
+  }
+
+  function silence(): Promise<null> {
+    return new Promise((resolve) => void clock.timer(options.attemptTimeoutMs / 4, () => resolve(null)))
+  }
+
+  function monitorOf(record: IntentRecord, heard: AnsweredExchange, policy: Policy): string | null {
+    if (heard.status !== 202) return null
+    const dialect = policies.dialectOf(record.operation)
+    const { header, text } = hear(heard)
+    const named = dialect.monitorHeaders.map((name) => header(name)).find((value) => value !== null)
+    const pointer = named ?? (dialect.monitorMember === null ? null : (readAccepted(text)?.monitor ?? null))
+    const url = pointer === null ? null : URL.parse(pointer, heard.url)
+    if (url !== null && allowedMonitor(url, record, options.monitorOrigins) !== null) return url.href
+    announcer.warnOnce(record.operation, {
+      code: url === null ? 'monitor_unreadable' : 'monitor_refused',
+      message:
+        url === null
+          ? 'A 202 came without an address to ask. Across origins, the server must expose it: Access-Control-Expose-Headers: Location, Retry-After.'
+          : `A 202 names a monitor on ${url.origin}, which is not the server's own origin; allow it in monitorOrigins, and it is asked without credentials.`,
+      intentId: record.id,
+      key: record.key,
+    })
+    return policy.looksUp ? urlOf(record, 'lookup') : null
+  }
+
+  function adviseOnCors(record: IntentRecord, heard: Exchange, verdict: Verdict): void {
+    const { intentId, key } = { intentId: record.id, key: record.key }
+    if (verdict.type === 'ambiguous' && verdict.unmarked) {
+      announcer.warnOnce(record.operation, {
+        code: 'markers_unreadable',
+        message: `A 2xx answer shows no ${policies.dialectOf(record.operation).marker ?? 'marker'}. If the server sends it, expose it to this page: Access-Control-Expose-Headers: Idempotent-Replayed, Idempotency-Expires, Idempotency-Body, Retry-After, Location, Date.`,
+        intentId,
+        key,
+      })
+    }
+    if (
+      heard.kind === 'failed' &&
+      pageOrigin !== null &&
+      new URL(record.request.url).origin !== pageOrigin &&
+      heard.detail === 'TypeError'
+    ) {
+      announcer.warnOnce(record.operation, {
+        code: 'cors_suspected',
+        message:
+          'A request to another origin failed without a reason. If this happens always, the server may not allow the key: Access-Control-Allow-Headers: Idempotency-Key, Idempotency-Age, Idempotency-Since, Idempotency-Scope.',
+        intentId,
+        key,
+      })
+    }
+  }
+
+  return {
+    urlOf,
+    send,
+    async inquire(record, kind, prepared, policy, times) {
+      const dialect = policies.dialectOf(record.operation)
+      const url = urlOf(record, kind)
+      const foreign =
+        kind === 'poll' &&
+        allowedMonitor(new URL(url), record, options.monitorOrigins) !== 'own' &&
+        new URL(url).href !== urlOf(record, 'lookup')
+      const context = { options, dialect, policy, times, credentials: prepared.leave.headers }
+      const heard = await go(inquiryRequest(record, url, kind === 'void' ? 'DELETE' : 'GET', foreign, context), record)
+      prepared.pass.end(heard.kind === 'answered' && heard.status < 500 ? 'well' : 'failed')
+      return readInquiry(heard, { kind, dialect, bodyDigest: record.request.bodyDigest, now: clock.now() })
+    },
+  }
+}
+
+/** A page on another origin may not read `Retry-After`: then the body's own member paces (P41, B91). */
+function withBodyPace(verdict: Verdict, heard: Exchange): Verdict {
+  if (verdict.type !== 'accepted' || verdict.retryAfterMs !== null || heard.kind !== 'answered') return verdict
+  return { ...verdict, retryAfterMs: readAccepted(hear(heard).text)?.retryAfterMs ?? null }
+}
+
+function healthOf(verdict: Verdict): Health {
+  if (verdict.type === 'neverDelivered' || verdict.type === 'ambiguous') return 'failed'
+  return verdict.type === 'refusedWithoutEffect' ? 'throttled' : 'well'
+}
+
+/** An answer that was read, as a Response of its own. */
+export function responseOf(heard: AnsweredExchange): Response {
+  const bodyless = heard.status === 204 || heard.status === 205 || heard.status === 304
+  return new Response(bodyless ? null : (heard.body as Uint8Array<ArrayBuffer>), {
+    status: heard.status,
+    headers: heard.headers.map(([name, value]) => [name, value] as [string, string]),
+  })
+}

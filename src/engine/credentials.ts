@@ -1,0 +1,75 @@
+/** Whose credentials go with an attempt, and whether they may (P3, P4, P9). Asked at each attempt, stored nowhere. */
+import type { HeaderPair, IntentRecord } from '../protocol/record.ts'
+import type { Announcer } from './announcer.ts'
+import type { Resolved } from './options.ts'
+
+/** Leave to hand over, valid in the same tick only while `stillValid()`; or why not. */
+export type Leave =
+  | { readonly granted: true; readonly headers: readonly HeaderPair[]; readonly stillValid: () => boolean }
+  | {
+      readonly granted: false
+      readonly event: { type: 'scopeDiffers' } | { type: 'credentialsMissing'; detail: string }
+    }
+
+export interface CredentialDesk {
+  /** Asks for credentials for one exchange of this record with `url`. */
+  ask(record: IntentRecord, url: string): Promise<Leave>
+  /** The app says that its session changed: whatever was granted before is void (P3). */
+  changed(): void
+}
+
+export function createCredentialDesk(options: Resolved, announcer: Announcer): CredentialDesk {
+  let generation = 0
+
+  function headersOf(given: Readonly<Record<string, string>>, record: IntentRecord): HeaderPair[] {
+    return Object.entries(given).map(([rawName, value]) => {
+      const name = rawName.toLowerCase()
+      if (options.credentialHeaders.has(name)) return [name, value] as const
+      announcer.warnOnce(name, {
+        code: 'auth_header_refused',
+        message: `auth() returned the header "${name}", which is not known to be a credential. A header that chooses account, tenant or version belongs to the request, so that it is fixed at submit (P9); if it is a credential, name it in credentialHeaders.`,
+        intentId: record.id,
+        key: record.key,
+      })
+      throw new HeaderRefused()
+    })
+  }
+
+  return {
+    async ask(record, url) {
+      const granted = generation
+      const sameScope = (): boolean => options.scope() === record.scope
+      const stillValid = (): boolean => generation === granted && sameScope()
+      if (!sameScope()) return { granted: false, event: { type: 'scopeDiffers' } }
+      if (options.auth === null || !options.credentialOrigins.has(new URL(url).origin)) {
+        return { granted: true, headers: [], stillValid }
+      }
+      try {
+        const credentials = await options.auth()
+        if (credentials.scope !== record.scope) return { granted: false, event: { type: 'scopeDiffers' } }
+        return { granted: true, headers: headersOf(credentials.headers, record), stillValid }
+      } catch (error) {
+        if (!(error instanceof HeaderRefused)) {
+          announcer.warn({
+            code: 'auth_failed',
+            message: 'auth() failed; the intent waits for authChanged(), a new submit or the slow poll.',
+            intentId: record.id,
+            key: record.key,
+            error,
+          })
+        }
+        return {
+          granted: false,
+          event: { type: 'credentialsMissing', detail: error instanceof Error ? error.name : 'unknown' },
+        }
+      }
+    },
+    changed() {
+      generation++
+    },
+  }
+}
+
+class HeaderRefused extends Error {
+  override readonly name = 'HeaderRefused'
+}

@@ -1,0 +1,200 @@
+/**
+ * One request on the wire, read to its end under one time limit that covers everything (P26, H43), as data for the
+ * pure classification. Redirects are followed here, and only where the same bytes go to the same origin (section 6).
+ */
+import type { Clock, Transport } from '../ports.ts'
+import type { AnsweredExchange, Exchange } from '../protocol/verdict.ts'
+import type { ServerTime } from './server-time.ts'
+
+/** What an exchange needs. */
+export interface HttpContext {
+  readonly clock: Clock
+  readonly transport: Transport
+  readonly serverTime: ServerTime
+  readonly timeoutMs: number
+  readonly maxBodyBytes: number
+  readonly pageOrigin: string | null
+  /** True when an answer is from behind the key: only then is a 303 the operation's own (H51). */
+  readonly isProof: (header: (name: string) => string | null) => boolean
+}
+
+/** A request that can be made more than once, for redirects: the bytes are the record's, never a stream. */
+export interface HttpRequest {
+  readonly url: string
+  readonly init: RequestInit & { readonly method: string }
+  /** Stops the exchange from outside. */
+  readonly signal?: AbortSignal
+}
+
+const maxRedirects = 5
+
+/** Errors that say that a connection was never made, where the transport can be believed (section 6, row 1). */
+const neverConnected: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** Makes one exchange. Never rejects: whatever happens is an {@link Exchange}. */
+export async function exchange(request: HttpRequest, context: HttpContext): Promise<Exchange> {
+  const abort = new AbortController()
+  const limit = deadline(context.clock, context.timeoutMs, abort)
+  const stop = (): void => abort.abort(request.signal?.reason)
+  if (request.signal?.aborted === true) stop()
+  request.signal?.addEventListener('abort', stop, { once: true })
+  try {
+    return await hops(request, context, abort.signal, limit.reached)
+  } finally {
+    limit.cancel()
+    request.signal?.removeEventListener('abort', stop)
+  }
+}
+
+/** Ends by itself: a fetch that ignores its signal must not hold an attempt for ever (H43). */
+function deadline(clock: Clock, ms: number, abort: AbortController): { reached: Promise<never>; cancel: () => void } {
+  let fail: (error: Error) => void = () => {}
+  const reached = new Promise<never>((_resolve, reject) => {
+    fail = reject
+  })
+  reached.catch(() => {})
+  const timer = clock.timer(
+    ms,
+    () => {
+      const error = new DOMException('The time limit of the attempt was reached.', 'TimeoutError')
+      abort.abort(error)
+      fail(error)
+    },
+    true,
+  )
+  abort.signal.addEventListener('abort', () => fail(abort.signal.reason as Error), { once: true })
+  return { reached, cancel: () => timer.cancel() }
+}
+
+async function hops(
+  request: HttpRequest,
+  context: HttpContext,
+  signal: AbortSignal,
+  limit: Promise<never>,
+): Promise<Exchange> {
+  let { url, init } = request
+  let seeOtherProof = false
+  for (let hop = 0; ; hop++) {
+    let response: Response
+    try {
+      const sent = context.transport.fetch(new Request(url, { ...init, redirect: 'manual', signal }))
+      sent.catch(() => {})
+      response = await Promise.race([sent, limit])
+    } catch (error) {
+      const detail = describe(error)
+      return { kind: 'failed', neverDelivered: hop === 0 && provenUndelivered(error, context.transport), detail }
+    }
+    context.serverTime.note(new URL(url).origin, response.headers.get('date'))
+    const next = hop < maxRedirects ? redirectTarget(response, url) : null
+    if (next !== null && (response.status === 307 || response.status === 308)) {
+      discard(response)
+      url = next
+      continue
+    }
+    if (next !== null && response.status === 303 && context.isProof((name) => response.headers.get(name))) {
+      discard(response)
+      const { body: _body, ...rest } = init
+      init = { ...rest, method: 'GET' }
+      url = next
+      seeOtherProof = true
+      continue
+    }
+    return read(response, url, seeOtherProof, context, limit)
+  }
+}
+
+/** The same-origin address of a readable redirect, or null. */
+function redirectTarget(response: Response, from: string): string | null {
+  if (response.type === 'opaqueredirect' || response.status < 300 || response.status > 399) return null
+  const location = response.headers.get('location')
+  const target = location === null ? null : URL.parse(location, from)
+  return target !== null && target.origin === new URL(from).origin ? target.href : null
+}
+
+async function read(
+  response: Response,
+  url: string,
+  seeOtherProof: boolean,
+  context: HttpContext,
+  limit: Promise<never>,
+): Promise<AnsweredExchange> {
+  const { body, bodyState } = await readBody(response, context.maxBodyBytes, limit)
+  return {
+    kind: 'answered',
+    status: response.status,
+    headers: [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const),
+    url: response.url === '' ? url : response.url,
+    body,
+    bodyState,
+    // What we followed ourselves stayed on the origin with the same bytes; this is a fetch that followed by itself.
+    redirected: response.redirected,
+    opaque: response.type === 'opaqueredirect' || response.type === 'opaque' || response.type === 'error',
+    crossOrigin: context.pageOrigin !== null && new URL(url).origin !== context.pageOrigin,
+    seeOtherProof,
+  }
+}
+
+/** Reads up to the limit; what breaks in the middle is cut off, not an error: the status was heard (section 6). */
+async function readBody(
+  response: Response,
+  maxBytes: number,
+  limit: Promise<never>,
+): Promise<Pick<AnsweredExchange, 'body' | 'bodyState'>> {
+  if (response.body === null) return { body: new Uint8Array(), bodyState: 'complete' }
+  const reader = response.body.getReader()
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), limit])
+      if (done) return { body: joined(chunks, length), bodyState: 'complete' }
+      length += value.length
+      if (length > maxBytes) {
+        reader.cancel().catch(() => {})
+        return { body: new Uint8Array(), bodyState: 'too_large' }
+      }
+      chunks.push(value)
+    }
+  } catch {
+    reader.cancel().catch(() => {})
+    return { body: new Uint8Array(), bodyState: 'cut_off' }
+  }
+}
+
+/** The chunks as one array. */
+export function joined(chunks: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(length)
+  let at = 0
+  for (const chunk of chunks) {
+    all.set(chunk, at)
+    at += chunk.length
+  }
+  return all
+}
+
+function discard(response: Response): void {
+  response.body?.cancel().catch(() => {})
+}
+
+function provenUndelivered(error: unknown, transport: Transport): boolean {
+  return transport.provesNonDelivery && !transport.repeats && neverConnected.has(codeOf(error))
+}
+
+function codeOf(error: unknown): string {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 4; at = at.cause, depth++) {
+    if ('code' in at && typeof at.code === 'string') return at.code
+  }
+  return ''
+}
+
+/** An error's class and code: no message, which may hold an address with secrets in it (P51). */
+function describe(error: unknown): string {
+  const name = error instanceof Error || error instanceof DOMException ? error.name : 'unknown'
+  const code = codeOf(error)
+  return code === '' ? name : `${name}:${code}`
+}

@@ -1,0 +1,427 @@
+/** What people and the app can do with intents (P45), under the client's scope only (P50). */
+import { ConfigError, NotPossibleError, RecordSetAsideError } from '../errors.ts'
+import type { IntentStore, Platform } from '../ports.ts'
+import type { IntentEvent } from '../protocol/events.ts'
+import { type Answer, type IntentRecord, isInDoubt } from '../protocol/record.ts'
+import { isSettled, type StateName } from '../protocol/states.ts'
+import { isForgettable } from '../protocol/submission.ts'
+import type { Announcer } from './announcer.ts'
+import { isSetAside, keyOf, type Ledger, type Loaded, type SetAside } from './ledger.ts'
+import type { Reconciliation, Resolved } from './options.ts'
+import { type Outcome, outcomeOf } from './outcome.ts'
+import type { Policies } from './policies.ts'
+import type { Runner } from './runner.ts'
+import { type IntentView, type SetAsideView, setAsideViewOf, viewOf } from './view.ts'
+import { isEnd, type Waiting } from './waiting.ts'
+
+/** What to list. */
+export interface IntentFilter {
+  readonly states?: readonly StateName[]
+  /** Only what is settled and not yet acknowledged, or unknown: the inbox (P22). */
+  readonly inbox?: boolean
+  /** Only this id, superseded records included. */
+  readonly id?: string
+  /** Most entries. Default is 100. */
+  readonly limit?: number
+}
+
+/** What was found. */
+export interface IntentList {
+  readonly intents: readonly IntentView[]
+  /** Records that cannot be read; their ids stay taken (P23). */
+  readonly setAside: readonly SetAsideView[]
+  /** How many open intents belong to others who used this device (P50). */
+  readonly elsewhere: number
+}
+
+/** What a person found out. */
+export type Resolution = 'succeeded' | 'did_not_happen'
+
+/** The intents of whoever is signed in. Every method rejects with `ConfigError` while nobody is. */
+export interface Intents {
+  list(filter?: IntentFilter): Promise<IntentList>
+  /** The current intent of this id, or undefined. @throws RecordSetAsideError when its record cannot be read. */
+  get(id: string): Promise<IntentView | undefined>
+  /** Waits for the end of an intent, also one of an earlier page, and takes note of it. @throws NotPossibleError when there is no such intent. */
+  wait(id: string, options?: { readonly signal?: AbortSignal; readonly waitMs?: number }): Promise<Outcome>
+  /** Asks the server now: by key where it can, else through the operation's `reconcile` (P43). */
+  check(id: string): Promise<IntentView>
+  /** Same key, once more, inside the window; also wakes what is blocked. @throws NotPossibleError when the window is over. */
+  retry(id: string): Promise<IntentView>
+  /** For certain when nothing is in doubt, else by a void (P44). @throws NotPossibleError when the server does not void. */
+  cancel(id: string, note?: string): Promise<IntentView>
+  /** Records what a person found. "It did not happen" voids first; where that cannot be, it counts as abandoned. */
+  resolve(id: string, outcome: Resolution, note?: string): Promise<IntentView>
+  /** Gives up; voids first where it can. `force` frees the id although it may still happen. */
+  abandon(id: string, note?: string, options?: { readonly force?: boolean }): Promise<IntentView>
+  /** Clears it from the inbox; it stays remembered (P8). */
+  acknowledge(id: string): Promise<IntentView>
+  /** Frees the id of a settled intent for a new key. @throws NotPossibleError while something may still happen. */
+  forget(id: string): Promise<void>
+}
+
+/** Ordered lanes (P34). */
+export interface Lanes {
+  /** Goes on past a head that ended without success. */
+  resume(lane: string, note?: string): Promise<void>
+  /** Skips a head: cancels it, voids it if it is in doubt; `order: 'broken'` when neither could be had and it may still land later. */
+  skip(id: string, note?: string): Promise<{ readonly order: 'kept' | 'broken' }>
+}
+
+export interface IntentParts {
+  readonly options: Resolved
+  readonly store: IntentStore
+  readonly platform: Platform
+  readonly ledger: Ledger
+  readonly announcer: Announcer
+  readonly policies: Policies
+  readonly runner: Runner
+  readonly waiting: Waiting
+  readonly started: () => Promise<void>
+  readonly wake: () => void
+}
+
+export function createIntents(parts: IntentParts): {
+  intents: Intents
+  lanes: Lanes
+  acknowledge: (loaded: Loaded) => Promise<void>
+} {
+  const { options, store, platform, ledger, announcer, policies, runner } = parts
+
+  function scope(): string {
+    const current = options.scope()
+    if (current === null) throw new ConfigError('scope', 'nobody is signed in, so there are no intents to show')
+    return current
+  }
+
+  async function find(id: string): Promise<Loaded | SetAside | undefined> {
+    await parts.started()
+    const row = await store.current(options.name, scope(), id)
+    return row === undefined ? undefined : ledger.read(row)
+  }
+
+  async function need(id: string): Promise<Loaded | SetAside> {
+    const found = await find(id)
+    if (found === undefined) throw new NotPossibleError('none', `There is no intent "${id}" here.`, { intentId: id })
+    return found
+  }
+
+  async function needReadable(id: string): Promise<Loaded> {
+    const found = await need(id)
+    if (!isSetAside(found)) return found
+    throw new RecordSetAsideError(
+      found.reason,
+      `The record of "${id}" cannot be read (${found.reason}); only resolve and abandon help.`,
+      { intentId: id, key: found.row.key },
+    )
+  }
+
+  /** A person's action takes the record over, whoever holds it: the former holder's answer still counts if it proves something (P47, P48). */
+  async function act(id: string, event: IntentEvent, otherwise: (record: IntentRecord) => string): Promise<Loaded> {
+    for (;;) {
+      const loaded = await needReadable(id)
+      const revision = loaded.row.revision
+      const after = await runner.step(loaded, event)
+      if (after === null) throw new NotPossibleError('none', `"${id}" is gone.`, { intentId: id })
+      if (after === loaded) {
+        const { record } = loaded
+        throw new NotPossibleError(record.state.name, otherwise(record), { intentId: id, key: record.key })
+      }
+      // Somebody wrote in between, so our event was not taken: look again.
+      if (after.record.actions.length === loaded.record.actions.length && after.row.revision > revision + 1) continue
+      parts.wake()
+      return after
+    }
+  }
+
+  async function refreshed(id: string, otherwise: Loaded): Promise<IntentView> {
+    const found = await find(id)
+    return viewOf(found === undefined || isSetAside(found) ? otherwise : found)
+  }
+
+  async function settleUnreadable(
+    found: SetAside,
+    record: (state: IntentRecord['state']) => IntentRecord,
+    state: IntentRecord['state'],
+  ): Promise<IntentView> {
+    const loaded: Loaded = { row: found.row, record: record(state) }
+    const stored = await ledger.commit(loaded, loaded.record, false)
+    if (stored === null)
+      throw new NotPossibleError('set_aside', `"${found.row.id}" changed meanwhile; look again.`, {
+        intentId: found.row.id,
+        key: found.row.key,
+      })
+    announcer.announce(null, stored, state.name === 'succeeded' ? 'resolvedSucceeded' : 'abandonAsked', null)
+    return viewOf(stored)
+  }
+
+  async function reconcile(loaded: Loaded): Promise<Loaded | null> {
+    const ask = policies.operationOf(loaded.record.operation)?.reconcile
+    if (ask === undefined) return loaded
+    let word: Reconciliation
+    try {
+      word = await ask(viewOf(loaded))
+    } catch (error) {
+      announcer.warn({
+        code: 'app_code_failed',
+        message: `reconcile() of ${loaded.record.operation} threw; nothing is concluded.`,
+        intentId: loaded.record.id,
+        key: loaded.record.key,
+        error,
+      })
+      return loaded
+    }
+    if (word.found === 'undecided') return loaded
+    if (!word.found) return runner.step(loaded, { type: 'absent' })
+    const { answer, body } = await answerFrom(word.response)
+    if (word.byKey === true && answer !== null) return runner.step(loaded, { type: 'done', answer }, body)
+    return runner.step(loaded, { type: 'foundElsewhere', answer }, body)
+  }
+
+  const intents: Intents = {
+    async list({ states, inbox = false, id, limit = 100 } = {}) {
+      await parts.started()
+      const current = scope()
+      const found: IntentView[] = []
+      const setAside: SetAsideView[] = []
+      let afterSeq = 0
+      while (found.length < limit) {
+        const rows = await store.list(options.name, {
+          scope: current,
+          afterSeq,
+          limit,
+          ...(states === undefined ? {} : { states }),
+          ...(id === undefined ? {} : { id }),
+        })
+        for (const row of rows) {
+          afterSeq = row.seq
+          const read = ledger.read(row)
+          if (isSetAside(read)) setAside.push(setAsideViewOf(read))
+          else if (!inbox || (isEnd(read.record) && read.record.acknowledgedAt === null)) found.push(viewOf(read))
+        }
+        if (rows.length < limit) break
+      }
+      return { intents: found.slice(0, limit), setAside, elsewhere: await store.countElsewhere(options.name, current) }
+    },
+
+    async get(id) {
+      return (await find(id)) === undefined ? undefined : viewOf(await needReadable(id))
+    },
+
+    async wait(id, { signal, waitMs = options.waitMs } = {}) {
+      const { loaded, body } = await parts.waiting.end(await needReadable(id), { signal, waitMs })
+      if (isEnd(loaded.record)) await acknowledge(loaded)
+      return outcomeOf(loaded.record, body)
+    },
+
+    async check(id) {
+      let loaded: Loaded | null = await needReadable(id)
+      const { record } = loaded
+      const { state } = record
+      if (state.name === 'processing' || state.name === 'cancelling') {
+        loaded = await runner.step(loaded, { type: 'retryAsked' })
+        if (loaded !== null) await runner.work(loaded.row)
+      } else if (!isSettled(state.name) || state.name === 'abandoned') {
+        if (state.name !== 'sending' && isInDoubt(record) && policies.of(record).looksUp)
+          loaded = await runner.lookup(loaded)
+        if (loaded !== null && !isSettled(loaded.record.state.name)) loaded = await reconcile(loaded)
+      }
+      parts.wake()
+      return refreshed(id, loaded ?? (await needReadable(id)))
+    },
+
+    async retry(id) {
+      const after = await act(id, { type: 'retryAsked' }, (record) =>
+        record.state.name === 'unknown'
+          ? 'It may not be sent again: the server does not de-duplicate, or may have forgotten the key. Check, resolve or abandon it.'
+          : `An intent that is ${record.state.name} is not retried.`,
+      )
+      return refreshed(id, after)
+    },
+
+    async cancel(id, note) {
+      const after = await act(id, { type: 'cancelAsked', ...noted(note) }, (record) =>
+        isSettled(record.state.name)
+          ? `It is ${record.state.name} already.`
+          : 'It may have been executed, and the server cannot void its key (any more). Check it, or abandon it.',
+      )
+      return refreshed(id, after)
+    },
+
+    async resolve(id, outcome, note) {
+      const found = await need(id)
+      if (isSetAside(found)) {
+        const state: IntentRecord['state'] =
+          outcome === 'succeeded'
+            ? { name: 'succeeded', by: 'person' }
+            : { name: 'abandoned', mayStillHappen: true, freed: false }
+        return settleUnreadable(found, salvage(found, platform.clock.now(), 'resolve', note), state)
+      }
+      const type = outcome === 'succeeded' ? 'resolvedSucceeded' : 'resolvedNotHappened'
+      const after = await act(id, { type, ...noted(note) }, (record) => `It is ${record.state.name} already.`)
+      return refreshed(id, after)
+    },
+
+    async abandon(id, note, { force = false } = {}) {
+      const found = await need(id)
+      if (isSetAside(found)) {
+        return settleUnreadable(found, salvage(found, platform.clock.now(), 'abandon', note), {
+          name: 'abandoned',
+          mayStillHappen: true,
+          freed: force,
+        })
+      }
+      const after = await act(id, { type: 'abandonAsked', force, ...noted(note) }, (record) =>
+        record.state.name === 'sending'
+          ? 'An attempt is under way; wait for its end, or cancel it.'
+          : `It is ${record.state.name} already.`,
+      )
+      return refreshed(id, after)
+    },
+
+    async acknowledge(id) {
+      const loaded = await needReadable(id)
+      await acknowledge(loaded)
+      return refreshed(id, loaded)
+    },
+
+    async forget(id) {
+      const loaded = await needReadable(id)
+      const { record, row } = loaded
+      if (!isForgettable(record)) {
+        const why =
+          record.keyOrigin === 'derived'
+            ? 'its key is derived from its name, which is never freed'
+            : 'it is not settled, or may still happen'
+        throw new NotPossibleError(record.state.name, `"${id}" cannot be forgotten: ${why}.`, {
+          intentId: id,
+          key: record.key,
+        })
+      }
+      if (!(await store.remove(keyOf(row), { revision: row.revision }))) {
+        throw new NotPossibleError(record.state.name, `"${id}" changed meanwhile; look again.`, {
+          intentId: id,
+          key: record.key,
+        })
+      }
+      parts.wake()
+    },
+  }
+
+  const lanes: Lanes = {
+    async resume(lane, note) {
+      await parts.started()
+      const head = await laneHead(lane)
+      if (head === undefined) return
+      if (!isSettled(head.record.state.name)) {
+        throw new NotPossibleError(
+          head.record.state.name,
+          `The lane waits for "${head.record.id}", which has no end yet. Settle or skip it.`,
+          { intentId: head.record.id, key: head.record.key },
+        )
+      }
+      await runner.step(head, { type: 'laneResumed', ...noted(note) })
+      parts.wake()
+    },
+
+    async skip(id, note) {
+      const after = await act(
+        id,
+        { type: 'skipAsked', ...noted(note) },
+        () => 'An attempt is under way and cannot be voided; wait for its end.',
+      )
+      const certain = isSettled(after.record.state.name) || after.record.state.name === 'cancelling'
+      return { order: certain ? 'kept' : 'broken' }
+    },
+  }
+
+  async function laneHead(lane: string): Promise<Loaded | undefined> {
+    const row = await store.laneHead(options.name, JSON.stringify([scope(), 'named', lane]))
+    const head = row === undefined ? undefined : ledger.read(row)
+    if (head === undefined || !isSetAside(head)) return head
+    throw new RecordSetAsideError(
+      head.reason,
+      `The lane's head "${head.row.id}" cannot be read; resolve or abandon it.`,
+      { intentId: head.row.id, key: head.row.key },
+    )
+  }
+
+  async function acknowledge(loaded: Loaded): Promise<void> {
+    if (isSettled(loaded.record.state.name) && loaded.record.acknowledgedAt === null)
+      await runner.step(loaded, { type: 'acknowledged' })
+  }
+
+  return { intents, lanes, acknowledge }
+}
+
+function noted(note: string | undefined): { note?: string } {
+  return note === undefined ? {} : { note }
+}
+
+/** What can be saved of an unreadable record: its names from the row. What a person decides is recorded on that (F22). */
+function salvage(
+  { row, reason }: SetAside,
+  now: number,
+  action: 'resolve' | 'abandon',
+  note: string | undefined,
+): (state: IntentRecord['state']) => IntentRecord {
+  return (state) => ({
+    client: row.client,
+    scope: row.scope,
+    id: row.id,
+    key: row.key,
+    keyOrigin: 'given',
+    operation: '',
+    registered: false,
+    fingerprint: { version: '1', digest: '', rules: {} },
+    request: {
+      method: 'POST',
+      url: 'about:blank',
+      headers: [],
+      hasBody: false,
+      bodyDigest: '',
+      credentials: 'omit',
+      mode: 'cors',
+      referrerPolicy: '',
+    },
+    lane: null,
+    createdAt: now,
+    since: null,
+    sendBefore: null,
+    state,
+    dueAt: null,
+    attempts: 0,
+    spent: 0,
+    asked: 0,
+    handedOver: true,
+    doubt: null,
+    lastHandOverAt: null,
+    unmarked: 0,
+    seenAt: now,
+    answer: null,
+    settledAt: now,
+    acknowledgedAt: null,
+    laneReleased: true,
+    history: [{ at: now, event: 'set_aside', detail: reason }],
+    actions: [{ at: now, action, ...noted(note) }],
+  })
+}
+
+/** The answer that the app's reconcile gave, read whole. */
+async function answerFrom(response: Response | undefined): Promise<{ answer: Answer | null; body: Uint8Array | null }> {
+  if (response === undefined) return { answer: null, body: null }
+  const body = new Uint8Array(await response.arrayBuffer())
+  const headers = [...response.headers]
+    .map(([name, value]) => [name.toLowerCase(), value] as const)
+    .filter(([name]) => name !== 'set-cookie')
+  return {
+    answer: {
+      status: response.status,
+      headers,
+      url: response.url,
+      body: body.length === 0 ? 'empty' : 'stored',
+      replayed: false,
+    },
+    body,
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Records in and out of the store: text and columns, leases, compare-and-set. The only place that knows both the
+ * record and the row.
+ */
+import type { BlobChange, IntentStore, NewRow, Platform, RowKey, StoredRow } from '../ports.ts'
+import { decodeRecord, encodeRecord } from '../protocol/codec.ts'
+import { holdsLane, type IntentRecord, isInDoubt, recordFormat } from '../protocol/record.ts'
+import { isSettled } from '../protocol/states.ts'
+
+/** A record as it stands in the store. */
+export interface Loaded {
+  readonly row: StoredRow
+  readonly record: IntentRecord
+}
+
+/** A row whose record cannot be read (P23). Its id stays taken. */
+export interface SetAside {
+  readonly row: StoredRow
+  readonly reason: 'damaged' | 'newer'
+}
+
+/** True for a row that could not be read. */
+export function isSetAside(found: Loaded | SetAside): found is SetAside {
+  return 'reason' in found
+}
+
+export interface Ledger {
+  read(row: StoredRow): Loaded | SetAside
+  /** Writes the record if it still stands as `loaded`; with a lease when `leased`, else without. Null when it moved on. */
+  commit(loaded: Loaded, record: IntentRecord, leased: boolean, blobs?: BlobChange): Promise<Loaded | null>
+  /** The row under which a new record is inserted. */
+  newRow(record: IntentRecord): NewRow
+  /** True when nobody holds the row now: no lease, an old one, or one whose holder is known to be gone (P47, P49). */
+  isFree(row: StoredRow): Promise<boolean>
+}
+
+/** Names the row of a record. */
+export function keyOf({ client, scope, key }: RowKey): RowKey {
+  return { client, scope, key }
+}
+
+export function createLedger(store: IntentStore, platform: Platform, leaseMs: number): Ledger {
+  const { clock, ids, liveness } = platform
+
+  function columns(record: IntentRecord, leased: boolean): NewRow {
+    const leaseUntil = leased ? clock.now() + leaseMs : null
+    const { client, scope, id, key, state } = record
+    return {
+      client,
+      scope,
+      id,
+      key,
+      token: leased ? `${liveness.holder}.${ids.token()}` : null,
+      leaseUntil,
+      state: state.name,
+      open: !isSettled(state.name),
+      // Under a lease, the row wants attention when the lease is over: that is how a dead holder's work is found (P20).
+      dueAt: leaseUntil ?? record.dueAt,
+      lane: record.lane?.lane ?? null,
+      laneHolds: holdsLane(record),
+      laneWaits: state.name === 'blocked' && state.on === 'lane',
+      twin: isInDoubt(record) || state.name === 'abandoned' ? record.fingerprint.digest : null,
+      format: recordFormat,
+      data: encodeRecord(record),
+    }
+  }
+
+  return {
+    read(row) {
+      const decoded = decodeRecord(row.format, row.data)
+      if (!decoded.ok) return { row, reason: decoded.reason }
+      const { record } = decoded
+      // A record that does not belong to its row was mixed up by something: never work on it.
+      const same =
+        record.key === row.key && record.id === row.id && record.scope === row.scope && record.client === row.client
+      return same ? { row, record } : { row, reason: 'damaged' }
+    },
+
+    async commit(loaded, record, leased, blobs) {
+      const { revision, token } = loaded.row
+      const row = await store.update(columns(record, leased), { revision, token }, blobs)
+      return row === null ? null : { row, record }
+    },
+
+    newRow: (record) => columns(record, false),
+
+    async isFree({ token, leaseUntil }) {
+      if (token === null || leaseUntil === null || leaseUntil <= clock.now()) return true
+      const holder = token.slice(0, token.indexOf('.'))
+      return holder !== liveness.holder && (await liveness.isGone(holder))
+    },
+  }
+}

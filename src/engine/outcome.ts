@@ -1,0 +1,133 @@
+/** How an intent's end looks to a caller: a Response, a typed error, or a union on `state`. */
+import {
+  AbandonedError,
+  BodyNotStoredError,
+  CancelledError,
+  type ErrorFacts,
+  KeyConflictError,
+  OutcomeUnknownError,
+  StillOpenError,
+} from '../errors.ts'
+import { unknownReasons } from '../protocol/events.ts'
+import { type Answer, type IntentRecord, isInDoubt } from '../protocol/record.ts'
+import type { OpenStateName } from '../protocol/states.ts'
+
+/** Where an intent stands, by `state`. The key is always there (P13). */
+export type Outcome = { readonly id: string; readonly key: string } & (
+  | {
+      readonly state: 'succeeded' | 'rejected' | 'conflicted' /** A copy of the server's answer. */
+      readonly response: Response
+    }
+  | { readonly state: 'cancelled' }
+  | { readonly state: 'abandoned'; readonly mayStillHappen: boolean }
+  | { readonly state: 'unknown' /** Why, in a fixed word. */; readonly because: string }
+  /** Not ended within the time that was waited; it goes on by itself or waits for what `detail` names. */
+  | { readonly state: OpenStateName; readonly inDoubt: boolean }
+)
+
+/** The intent's outcome as a union; never throws for a state of the protocol. */
+export function outcomeOf(record: IntentRecord, body: Uint8Array | null): Outcome {
+  const { id, key, state } = record
+  switch (state.name) {
+    case 'succeeded':
+    case 'rejected':
+    case 'conflicted':
+      return { id, key, state: state.name, response: responseFor(record, body) }
+    case 'cancelled':
+      return { id, key, state: 'cancelled' }
+    case 'abandoned':
+      return { id, key, state: 'abandoned', mayStillHappen: state.mayStillHappen }
+    case 'unknown':
+      return { id, key, state: 'unknown', because: state.because }
+    default:
+      return { id, key, state: state.name, inDoubt: isInDoubt(record) }
+  }
+}
+
+/**
+ * The server's final answer, as fetch gives it.
+ *
+ * @throws the typed error of a state without an answer.
+ */
+export function answerOrThrow(record: IntentRecord, body: Uint8Array | null): Response {
+  const { state } = record
+  const facts: ErrorFacts = { intentId: record.id, key: record.key }
+  switch (state.name) {
+    case 'succeeded':
+    case 'rejected':
+      return responseFor(record, body)
+    case 'conflicted':
+      if (record.answer !== null) return responseFor(record, body)
+      throw new KeyConflictError(
+        `The server knows the key of "${record.id}" with another request. Submit what is meant under a new intent id.`,
+        facts,
+      )
+    case 'cancelled':
+      throw new CancelledError(`"${record.id}" was cancelled and will not happen.`, facts)
+    case 'abandoned':
+      throw new AbandonedError(
+        state.mayStillHappen,
+        `"${record.id}" was abandoned; it may still happen. To order anew under this id, abandon it with force.`,
+        facts,
+      )
+    case 'unknown':
+      throw new OutcomeUnknownError(
+        state.because,
+        `Whether "${record.id}" happened is unknown: ${unknownReasons[state.because] ?? state.because}. Do not submit it under a new id; check, retry, resolve or abandon it.`,
+        facts,
+      )
+    default:
+      throw stillOpen(record)
+  }
+}
+
+/** The waiting ended, the intent did not (P36). */
+export function stillOpen(record: IntentRecord): StillOpenError {
+  const inDoubt = isInDoubt(record)
+  const known = inDoubt ? 'it may have been executed' : 'nothing was executed so far'
+  return new StillOpenError(
+    record.state.name,
+    inDoubt,
+    `"${record.id}" is still ${record.state.name}; ${known}. It is stored and goes on; submit the same id again to wait for it.`,
+    { intentId: record.id, key: record.key },
+  )
+}
+
+/** Why a body cannot be read, in words (P22). */
+const absences: Readonly<Record<Exclude<Answer['body'], 'stored' | 'empty'>, string>> = {
+  cut_off: 'the connection broke while it was read, and no replay could be had',
+  too_large: 'it is larger than what is kept (64 KiB) or read (maxBodyBytes)',
+  not_stored_by_choice: 'the operation says storeAnswer: false',
+  omitted_by_server: 'the server does not keep it',
+  not_given: 'none was given',
+}
+
+/** A Response of its own for each caller. A body that is not there throws when read; it is never an empty value (P22). */
+function responseFor(record: IntentRecord, bytes: Uint8Array | null): Response {
+  const { answer } = record
+  const status = answer?.status ?? (record.state.name === 'succeeded' ? 200 : 409)
+  const headers = (answer?.headers ?? []).map(([name, value]) => [name, value] as [string, string])
+  const bodyless = status === 204 || status === 205 || status === 304
+  const state = answer?.body ?? 'not_given'
+  const there = state === 'empty' || bytes !== null
+  const body = bodyless ? null : there ? ((bytes ?? new Uint8Array()) as Uint8Array<ArrayBuffer>) : null
+  const response = new Response(body, { status, headers })
+  Object.defineProperty(response, 'url', { value: answer?.url ?? record.request.url })
+  if (!bodyless && !there)
+    forbidReading(response, record, state === 'stored' ? 'not_given' : (state as keyof typeof absences))
+  return response
+}
+
+function forbidReading(response: Response, record: IntentRecord, absence: keyof typeof absences): void {
+  const fail = (): Promise<never> =>
+    Promise.reject(
+      new BodyNotStoredError(
+        `"${record.id}" ended ${record.state.name}, but the body of its answer is not here: ${absences[absence]}. Read the result from the server by its own identity.`,
+        { intentId: record.id, key: record.key },
+      ),
+    )
+  for (const method of ['json', 'text', 'arrayBuffer', 'blob', 'bytes', 'formData'] as const) {
+    Object.defineProperty(response, method, { value: fail })
+  }
+  Object.defineProperty(response, 'clone', { value: () => response })
+}

@@ -1,0 +1,54 @@
+/** The policy that holds for a record today: its operation's options over the client's (see protocol/policy.ts). */
+import type { Dialect } from '../protocol/dialects/dialect.ts'
+import type { Policy } from '../protocol/policy.ts'
+import type { IntentRecord } from '../protocol/record.ts'
+import type { OperationOptions, Resolved } from './options.ts'
+
+/** What of a record decides its policy. */
+type Kind = Pick<IntentRecord, 'operation' | 'registered' | 'request'>
+
+export interface Policies {
+  of(record: Kind): Policy
+  dialectOf(operation: string): Dialect
+  operationOf(name: string): OperationOptions | undefined
+}
+
+export function createPolicies(options: Resolved): Policies {
+  const operationOf = (name: string): OperationOptions | undefined => options.operations.get(name)
+  const dialectOf = (name: string): Dialect => operationOf(name)?.dialect ?? options.dialect
+  return {
+    operationOf,
+    dialectOf,
+    of({ operation, registered, request }) {
+      const settings = operationOf(operation)
+      const dialect = dialectOf(operation)
+      const deduplicates = dialect.deduplicates && dialect.methods.includes(request.method)
+      // Look-up and void need the server's own name of the operation, so only registered ones have them.
+      const byKey = dialect.byKey && deduplicates && options.keysUrl !== null && registered
+      return {
+        deduplicates,
+        retentionMs: settings?.retentionMs ?? dialect.retentionMs,
+        attemptTimeoutMs: options.attemptTimeoutMs,
+        transitMs: options.transitMs,
+        voids: byKey,
+        looksUp: byKey,
+        operationKnown: !registered || settings !== undefined,
+        maxAttempts: options.retry.attempts,
+        backoff: {
+          baseMs: options.retry.baseMs,
+          capMs: options.retry.capMs,
+          minMs: Math.min(50, options.retry.baseMs),
+        },
+        ask: {
+          baseMs: Math.max(1000, options.retry.baseMs),
+          capMs: Math.max(1000, options.retry.capMs),
+          minMs: Math.min(500, options.retry.baseMs),
+        },
+        maxPollErrors: 10,
+        monitorGraceMs: 30_000,
+        slowPollMs: 60_000,
+        rememberMs: options.rememberMs,
+      }
+    },
+  }
+}

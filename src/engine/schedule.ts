@@ -1,0 +1,181 @@
+/**
+ * When to look at the store: at start, when something was submitted, when a row falls due, when the platform hints. One
+ * pass at a time, however many triggers come (P21, B42, B43); after every pass something is armed to look again (P33).
+ */
+import type { IntentStore, Platform, StoredRow, Timer } from '../ports.ts'
+import { MAX_TIMER_MS } from '../protocol/backoff.ts'
+import type { Announcer } from './announcer.ts'
+import { isSetAside, type Ledger } from './ledger.ts'
+import type { Resolved } from './options.ts'
+
+/** How often rows that somebody here waits for are read again, for stores that no channel reaches (P46). */
+const watchMs = 1000
+/** The longest sleep: hints get lost, clocks jump, and users switch without a word (P33). */
+const longestSleepMs = 60_000
+/** The wait after a pass that failed. */
+const afterFailureMs = 1000
+
+export interface Schedule {
+  /** Looks as soon as possible. */
+  wake(): void
+  /** Works on this row now, without waiting for a pass. */
+  start(row: StoredRow): void
+  /** Puts a row off, in memory. */
+  defer(key: string, ms: number): void
+  /** True when the row had been put off. */
+  hasWaited(key: string): boolean
+  /** Forgets what was put off: the platform says that things changed. Each gets its own small delay, so that not all start at once. */
+  release(spreadMs: number): void
+  /** Ends: no pass begins any more; resolves when the running ones are through. */
+  stop(): Promise<void>
+}
+
+export interface ScheduleParts {
+  readonly options: Resolved
+  readonly store: IntentStore
+  readonly platform: Platform
+  readonly ledger: Ledger
+  readonly announcer: Announcer
+  readonly work: (row: StoredRow) => Promise<void>
+  /** Called once for each scope before its first pass: recovery (P21). */
+  readonly recover: (scope: string) => Promise<void>
+}
+
+export function createSchedule({
+  options,
+  store,
+  platform,
+  ledger,
+  announcer,
+  work,
+  recover,
+}: ScheduleParts): Schedule {
+  const { clock, ids } = platform
+  const active = new Map<string, Promise<void>>()
+  const deferred = new Map<string, number>()
+  const waited = new Set<string>()
+  const recovered = new Set<string>()
+  let timer: Timer | null = null
+  let passing: Promise<void> | null = null
+  let again = false
+  let stopped = false
+
+  function wake(): void {
+    if (stopped) return
+    if (passing !== null) {
+      again = true
+      return
+    }
+    timer?.cancel()
+    passing = pass()
+      .catch((error: unknown) => {
+        announcer.warn({ code: 'store_failed', message: 'The store could not be read; it is tried again.', error })
+        return afterFailureMs
+      })
+      .then((sleepMs) => {
+        passing = null
+        if (again) {
+          again = false
+          wake()
+        } else arm(sleepMs)
+      })
+  }
+
+  function arm(ms: number): void {
+    timer?.cancel()
+    if (stopped) return
+    const waiting = announcer.watched().size > 0
+    timer = clock.timer(Math.min(Math.max(ms, 1), MAX_TIMER_MS), wake, waiting)
+  }
+
+  /** One look at the store; resolves with the ms until the next. */
+  async function pass(): Promise<number> {
+    const scope = options.scope()
+    if (scope === null) return longestSleepMs
+    if (!recovered.has(scope)) {
+      await recover(scope)
+      recovered.add(scope)
+    }
+    await lookAtWatched()
+    const now = clock.now()
+    for (const [key, until] of deferred) if (until <= clock.monotonic()) ended(key)
+    const rows = await store.due(options.name, scope, now, active.size + deferred.size + options.retry.concurrency)
+    for (const row of rows) if (isStartable(row.key)) start(row)
+    return sleepUntil(await store.nextDueAt(options.name, scope), now)
+  }
+
+  function ended(key: string): void {
+    deferred.delete(key)
+    waited.add(key)
+  }
+
+  function isStartable(key: string): boolean {
+    return !stopped && !active.has(key) && !deferred.has(key) && active.size < options.retry.concurrency
+  }
+
+  function sleepUntil(nextDueAt: number | null, now: number): number {
+    const sleeps = [longestSleepMs]
+    if (announcer.watched().size > 0) sleeps.push(watchMs)
+    // What is due already is being worked on or was put off: its end, or the end of the deferral, wakes us.
+    if (nextDueAt !== null && nextDueAt > now) sleeps.push(nextDueAt - now)
+    else if (nextDueAt !== null && active.size < options.retry.concurrency && active.size === 0 && deferred.size === 0)
+      sleeps.push(watchMs)
+    for (const until of deferred.values()) sleeps.push(until - clock.monotonic())
+    return Math.min(...sleeps)
+  }
+
+  /** What other contexts did to the rows that somebody here waits for. */
+  async function lookAtWatched(): Promise<void> {
+    const scope = options.scope()
+    if (scope === null) return
+    for (const key of announcer.watched()) {
+      if (active.has(key)) continue
+      const row = await store.byKey({ client: options.name, scope, key })
+      const found = row === undefined ? null : ledger.read(row)
+      if (found !== null && !isSetAside(found)) announcer.relay(found)
+    }
+  }
+
+  function start(row: StoredRow): void {
+    if (stopped || active.has(row.key)) return
+    const running = work(row)
+      .catch((error: unknown) => {
+        // The store failed, or a bug: either way nothing was decided, and the row is looked at again.
+        announcer.warn({
+          code: 'store_failed',
+          message: 'Working on an intent failed; it is tried again.',
+          intentId: row.id,
+          key: row.key,
+          error,
+        })
+        defer(row.key, afterFailureMs)
+      })
+      .then(() => {
+        active.delete(row.key)
+        if (!deferred.has(row.key)) waited.delete(row.key)
+        wake()
+      })
+    active.set(row.key, running)
+  }
+
+  function defer(key: string, ms: number): void {
+    deferred.set(key, clock.monotonic() + ms)
+  }
+
+  return {
+    wake,
+    start,
+    defer,
+    hasWaited: (key) => waited.has(key),
+    release(spreadMs) {
+      for (const key of deferred.keys()) defer(key, ids.random() * spreadMs)
+      wake()
+    },
+    async stop() {
+      stopped = true
+      timer?.cancel()
+      await passing
+      await Promise.all(active.values())
+    },
+  }
+}

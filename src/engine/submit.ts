@@ -1,0 +1,420 @@
+/**
+ * From a call to a stored intent (P5-P12, P17, P18): the name is claimed in the tick of the call, key and bytes are fixed
+ * once, and the record is durable before anything is sent.
+ */
+import {
+  ConfigError,
+  IntentMismatchError,
+  PossibleDuplicateError,
+  RecordSetAsideError,
+  SamekeyError,
+  StoreFailure,
+  StoreWriteError,
+  SubmitTooLateError,
+  UnsupportedBodyError,
+} from '../errors.ts'
+import type { IntentStore, Platform, StoredRow } from '../ports.ts'
+import { type Fingerprint, type FingerprintInput, fingerprint } from '../protocol/fingerprint.ts'
+import { JsonRefusedError } from '../protocol/json.ts'
+import { checkKey, derivedKey } from '../protocol/key.ts'
+import type { IntentRecord, KeyOrigin, LanePlace, StoredRequest } from '../protocol/record.ts'
+import { sha256Hex } from '../protocol/sha256.ts'
+import { decideSubmit } from '../protocol/submission.ts'
+import { SAMEKEY_INTENT } from '../protocol/wire.ts'
+import type { Announcer } from './announcer.ts'
+import { fingerprintBody, readBody } from './body.ts'
+import type { Stored } from './handle.ts'
+import { isSetAside, type Ledger, type Loaded } from './ledger.ts'
+import type { Resolved } from './options.ts'
+import type { Policies } from './policies.ts'
+import type { Ticket } from './tickets.ts'
+import { laneKey } from './view.ts'
+import { abortError } from './waiting.ts'
+
+/** A key that the call brings along (P5, P11). Times are epoch ms or a `Date`. */
+export type KeyChoice =
+  /** The caller's own key. `since`: when it may have been sent first; 'new' is the caller's word that it never was. */
+  | { readonly value: string; readonly since: number | Date | 'new' }
+  /** A key that comes out the same for the same name, so that it outlives local storage. */
+  | { readonly derived: true; readonly since: number | Date | 'new' }
+
+/** What a call may say of its intent. */
+export interface IntentCall {
+  /** The app's stable name for what should happen once. */
+  readonly intent: string
+  readonly key?: KeyChoice
+  /** Registered name of the operation. Default is the one whose `match` says yes. */
+  readonly operation?: string
+  /** Lane to stand in (P34). Default is the operation's; PUT, PATCH and DELETE to one target are serial by themselves. */
+  readonly lane?: string
+  /** After rejected or cancelled: the same content once more, with a new key (P7). */
+  readonly again?: boolean
+  /** No send after this time (P36). */
+  readonly sendBefore?: number | Date
+  /** Ends the waiting, never the intent (P36). */
+  readonly signal?: AbortSignal
+  /** How long to wait for the outcome, in ms. Default is the client's. */
+  readonly waitMs?: number
+}
+
+/** What is submitted. */
+interface Submission {
+  readonly call: IntentCall
+  readonly request: Request
+  /** Key from the request's own key header, adopted (P5). */
+  readonly headerKey: string | null
+  readonly scope: string
+  readonly ticket: Ticket
+}
+
+/** A stored intent, new or joined. */
+export interface Submitted {
+  readonly loaded: Loaded
+  readonly stored: Stored
+}
+
+export interface Submitter {
+  /** Submits in the ticket's turn: one at a time per name, so that the second click of a tick finds the first one's record (P6, B02). */
+  submit(call: IntentCall, request: Request, headerKey: string | null, ticket: Ticket): Promise<Submitted>
+}
+
+export interface SubmitParts {
+  readonly options: Resolved
+  readonly store: IntentStore
+  readonly platform: Platform
+  readonly ledger: Ledger
+  readonly announcer: Announcer
+  readonly policies: Policies
+  readonly started: () => Promise<void>
+  readonly work: (row: StoredRow) => void
+}
+
+const longestId = 512
+/** Text that no encoding can carry: stores would not give it back as it was. */
+const loneSurrogate: RegExp = /\p{Surrogate}/u
+
+export function createSubmitter(parts: SubmitParts): Submitter {
+  const { options, store, platform, ledger, announcer, policies } = parts
+  const { clock, ids } = platform
+
+  async function submit(
+    call: IntentCall,
+    request: Request,
+    headerKey: string | null,
+    ticket: Ticket,
+  ): Promise<Submitted> {
+    checkCall(call)
+    const { scope } = ticket
+    if (scope === null) {
+      throw new ConfigError(
+        'scope',
+        'nobody is signed in, so it is not known whose intent this is; sign in first, or say anonymous: true',
+        { intentId: call.intent },
+      )
+    }
+    if (request.mode === 'no-cors') {
+      throw new ConfigError('mode', '"no-cors" hides every answer, so no outcome could ever be known; use "cors"', {
+        intentId: call.intent,
+      })
+    }
+    await ticket.turn
+    return settle({ call, request, headerKey, scope, ticket })
+  }
+
+  async function settle(submission: Submission): Promise<Submitted> {
+    const { call, request, scope } = submission
+    const intentId = call.intent
+    const bytes = await readBody(request, options.maxBodyBytes, intentId)
+    const operation = operationOf(call, request)
+    const input: FingerprintInput = {
+      method: request.method,
+      url: request.url,
+      operation: operation.name,
+      headers: businessHeaders(request, operation.name, intentId),
+      body: await fingerprintBody(request.headers.get('content-type'), bytes, intentId),
+    }
+    const print = fingerprintOf(input, operation.name, intentId)
+    const givenKey = call.key !== undefined && 'value' in call.key ? call.key.value : submission.headerKey
+    await parts.started()
+    for (;;) {
+      const row = await stored('no', intentId, () => store.current(options.name, scope, intentId))
+      const found = row === undefined ? undefined : readable(row)
+      const wish = { again: call.again ?? false, key: givenKey }
+      const decision = decideSubmit(found?.record, input, wish)
+      if (decision === 'join' && found !== undefined) return joined(found)
+      if (decision === 'mismatch' && found !== undefined) throw mismatch(found.record)
+      if (decision === 'other_key' && found !== undefined) {
+        throw new IntentMismatchError(
+          found.record.state.name,
+          `"${intentId}" has another key already; a key is never replaced (P5). Leave the key out, or use a new intent id.`,
+          { intentId, key: found.record.key },
+        )
+      }
+      const { key, keyOrigin, since } = chooseKey(submission, operation.name)
+      const duplicates = await possibleDuplicates(scope, print, intentId, key, operation.name)
+      const record = newRecord(submission, { key, keyOrigin, since, operation, input, print, bytes })
+      refuseIfTooLate(submission, key)
+      if (call.signal?.aborted === true) throw abortError({ id: intentId, key }, call.signal.reason)
+      const supersedes = found === undefined ? undefined : { key: found.record.key, revision: found.row.revision }
+      const blobs = bytes === null ? {} : { request: bytes }
+      const result = await stored('maybe', intentId, () => store.insert(ledger.newRow(record), blobs, supersedes), key)
+      if (!result.inserted) {
+        if (result.taken === 'key') throw keyTaken(result.row, intentId, key)
+        // Another context was quicker, or the record moved on: look again.
+        continue
+      }
+      const loaded = { row: result.row, record }
+      announcer.announce(null, loaded, 'submitted', null)
+      parts.work(result.row)
+      return { loaded, stored: { id: intentId, key, possibleDuplicates: duplicates } }
+    }
+  }
+
+  function readable(row: StoredRow): Loaded {
+    const found = ledger.read(row)
+    if (!isSetAside(found)) return found
+    throw new RecordSetAsideError(
+      found.reason,
+      `The record of "${row.id}" is ${found.reason === 'newer' ? 'from a newer version of samekey' : 'damaged'}, so it is not known whether it was sent. Resolve or abandon it before the id is used again.`,
+      { intentId: row.id, key: row.key },
+    )
+  }
+
+  function joined(found: Loaded): Submitted {
+    // A new submit wakes what is blocked (P33).
+    if (found.record.state.name === 'blocked') parts.work(found.row)
+    return { loaded: found, stored: { id: found.record.id, key: found.record.key, possibleDuplicates: [] } }
+  }
+
+  function mismatch(record: IntentRecord): IntentMismatchError {
+    const derived =
+      record.keyOrigin === 'derived' ? ' Its key is derived from the name, so a new try takes a new name.' : ''
+    return new IntentMismatchError(
+      record.state.name,
+      `"${record.id}" is ${record.state.name} with another content, and one name means one thing. Use a new intent id for what is meant now.${derived}`,
+      { intentId: record.id, key: record.key },
+    )
+  }
+
+  function keyTaken(row: StoredRow, intentId: string, key: string): ConfigError {
+    return new ConfigError(
+      'key',
+      `this key belongs to the intent "${row.id}"; one key means one intent (P5). Nothing was stored or sent.`,
+      { intentId, key },
+    )
+  }
+
+  /** A submit that was frozen for longer than intents are remembered could mint a second key for one (P8, H21). */
+  function refuseIfTooLate({ call, ticket }: Submission, key: string): void {
+    const waited = Math.max(clock.now() - ticket.calledAt, clock.monotonic() - ticket.calledAtMonotonic)
+    if (waited <= options.rememberMs) return
+    throw new SubmitTooLateError(
+      `The submit of "${call.intent}" was held up for longer than intents are remembered, so an earlier one may be forgotten. Nothing was stored or sent; look whether it happened, then submit again.`,
+      { intentId: call.intent, key },
+    )
+  }
+
+  function chooseKey(
+    { call, headerKey, request, scope }: Submission,
+    operation: string,
+  ): { key: string; keyOrigin: KeyOrigin; since: number | null } {
+    const { keyRules } = policies.dialectOf(operation)
+    const choice: KeyChoice | null = call.key ?? (headerKey === null ? null : { value: headerKey, since: 'new' })
+    const facts = { intentId: call.intent }
+    if (choice === null) {
+      const key = ids.key(keyRules.uuidVersion ?? 7)
+      const wrong = checkKey(key, keyRules)
+      if (wrong !== null)
+        throw new ConfigError('mintKey', `${wrong} Give a mintKey that makes keys this server takes.`, facts)
+      return { key, keyOrigin: 'minted', since: null }
+    }
+    const since = choice.since === 'new' ? null : timeOf(choice.since, 'key.since', call.intent)
+    if ('value' in choice) {
+      const wrong = checkKey(choice.value, keyRules)
+      if (wrong !== null) throw new ConfigError('key', `${wrong} Nothing was stored or sent.`, facts)
+      return { key: choice.value, keyOrigin: 'given', since }
+    }
+    const key = derivedKey({ origin: new URL(request.url).origin, scope, operation, intentId: call.intent })
+    const wrong = checkKey(key, keyRules)
+    if (wrong !== null) throw new ConfigError('key.derived', `a derived key is a UUID of version 5. ${wrong}`, facts)
+    return { key, keyOrigin: 'derived', since }
+  }
+
+  async function possibleDuplicates(
+    scope: string,
+    print: Fingerprint,
+    intentId: string,
+    key: string,
+    operation: string,
+  ): Promise<Stored['possibleDuplicates']> {
+    const rows = await stored('no', intentId, () => store.twins(options.name, scope, print.digest))
+    const duplicates = rows.filter((row) => row.id !== intentId).map((row) => ({ intentId: row.id, key: row.key }))
+    if (duplicates.length === 0) return duplicates
+    const names = duplicates.map((duplicate) => `"${duplicate.intentId}"`).join(', ')
+    const message = `"${intentId}" has the same content as ${names}, whose outcome is not known: it may be the same thing a second time.`
+    if (policies.operationOf(operation)?.duplicate === 'refuse') {
+      throw new PossibleDuplicateError(duplicates, `${message} Settle that first. Nothing was stored or sent.`, {
+        intentId,
+      })
+    }
+    announcer.warn({ code: 'possible_duplicate', message, intentId, key })
+    return duplicates
+  }
+
+  function operationOf(
+    call: IntentCall,
+    request: Request,
+  ): { name: string; registered: boolean; lane: string | undefined } {
+    const name = call.operation ?? matchingOperation(options, request)
+    if (name === null)
+      return { name: `${request.method} ${new URL(request.url).pathname}`, registered: false, lane: call.lane }
+    const operation = policies.operationOf(name)
+    if (operation === undefined) {
+      throw new ConfigError(
+        'operation',
+        `"${name}" is not registered; add it to operations, so that it is known after a reload too (P24)`,
+        { intentId: call.intent },
+      )
+    }
+    return { name, registered: true, lane: call.lane ?? operation.lane }
+  }
+
+  /** What is stored of the caller's headers: never the key, and never credentials (P51). */
+  function businessHeaders(request: Request, operation: string, intentId: string): [string, string][] {
+    const own = new Set([SAMEKEY_INTENT, policies.dialectOf(operation).keyHeader?.toLowerCase()])
+    const kept: [string, string][] = []
+    for (const [rawName, value] of request.headers) {
+      const name = rawName.toLowerCase()
+      if (own.has(name)) continue
+      if (!options.credentialHeaders.has(name)) kept.push([name, value])
+      else if (options.auth === null) {
+        throw new ConfigError(
+          `headers.${name}`,
+          'is a credential, and credentials are not stored; give it through auth(), which is asked at every attempt',
+          { intentId },
+        )
+      }
+    }
+    return kept
+  }
+
+  function fingerprintOf(input: FingerprintInput, operation: string, intentId: string): Fingerprint {
+    try {
+      return fingerprint(input, policies.operationOf(operation)?.fingerprint)
+    } catch (cause) {
+      if (!(cause instanceof JsonRefusedError)) throw cause
+      const place = cause.path === null || cause.path === '' ? '' : ` at ${cause.path}`
+      throw new UnsupportedBodyError(
+        `The JSON body cannot be compared safely${place}: ${cause.message} Nothing was stored or sent.`,
+        { intentId, cause },
+      )
+    }
+  }
+
+  interface Making {
+    readonly key: string
+    readonly keyOrigin: KeyOrigin
+    readonly since: number | null
+    readonly operation: { readonly name: string; readonly registered: boolean; readonly lane: string | undefined }
+    readonly input: FingerprintInput
+    readonly print: Fingerprint
+    readonly bytes: Uint8Array | null
+  }
+
+  function newRecord({ call, request, scope }: Submission, making: Making): IntentRecord {
+    const { key, keyOrigin, since, operation, input, print, bytes } = making
+    const now = clock.now()
+    const storedRequest: StoredRequest = {
+      method: request.method,
+      url: request.url,
+      headers: input.headers,
+      hasBody: bytes !== null,
+      bodyDigest: sha256Hex(bytes ?? new Uint8Array()),
+      credentials: request.credentials,
+      mode: request.mode === 'same-origin' ? 'same-origin' : 'cors',
+      referrerPolicy: request.referrerPolicy,
+    }
+    return {
+      client: options.name,
+      scope,
+      id: call.intent,
+      key,
+      keyOrigin,
+      operation: operation.name,
+      registered: operation.registered,
+      fingerprint: print,
+      request: storedRequest,
+      lane: laneOf(scope, operation.lane, storedRequest),
+      createdAt: now,
+      since,
+      sendBefore: call.sendBefore === undefined ? null : timeOf(call.sendBefore, 'sendBefore', call.intent),
+      state: { name: 'queued' },
+      dueAt: now,
+      attempts: 0,
+      spent: 0,
+      asked: 0,
+      handedOver: false,
+      // An earlier life of this device may have sent the key: in doubt from creation (P11, H8). `since` is true time.
+      doubt: since === null ? null : { at: since, serverAt: since },
+      lastHandOverAt: since === null ? null : now,
+      unmarked: 0,
+      seenAt: now,
+      answer: null,
+      settledAt: null,
+      acknowledgedAt: null,
+      laneReleased: false,
+      history: [],
+      actions: [],
+    }
+  }
+
+  /** A store failure as what it means to the caller (F1, P18). */
+  async function stored<T>(worst: 'no' | 'maybe', intentId: string, call: () => Promise<T>, key?: string): Promise<T> {
+    try {
+      return await call()
+    } catch (cause) {
+      if (cause instanceof SamekeyError && !(cause instanceof StoreFailure)) throw cause
+      const state = worst === 'no' || (cause instanceof StoreFailure && cause.written === 'no') ? 'no' : 'maybe'
+      const message =
+        state === 'no'
+          ? `"${intentId}" could not be stored, so nothing was sent and nothing will be.`
+          : `It is not known whether "${intentId}" is stored: it may be, and may then be sent. Submit the same id again to join it.`
+      const why = cause instanceof StoreFailure ? ` The store says: ${cause.message}` : ''
+      throw new StoreWriteError(state, message + why, { intentId, key, cause })
+    }
+  }
+
+  return { submit }
+}
+
+/** Name of the registered operation that a request belongs to, or null. */
+export function matchingOperation(options: Resolved, request: Request): string | null {
+  for (const [name, { match }] of options.operations) {
+    if (match?.({ method: request.method, url: new URL(request.url) }) === true) return name
+  }
+  return null
+}
+
+function laneOf(scope: string, named: string | undefined, { method, url }: StoredRequest): LanePlace | null {
+  if (named !== undefined) return { lane: laneKey(scope, 'named', named), kind: 'named' }
+  if (method !== 'PUT' && method !== 'PATCH' && method !== 'DELETE') return null
+  return { lane: laneKey(scope, 'serial', url), kind: 'serial' }
+}
+
+function checkCall({ intent, lane, waitMs }: IntentCall): void {
+  if (typeof intent !== 'string' || intent === '' || intent.length > longestId || loneSurrogate.test(intent)) {
+    throw new ConfigError(
+      'intent',
+      `give a stable name of 1 to ${longestId} characters for what should happen once, e.g. "checkout:cart-42"`,
+    )
+  }
+  if (lane === '') throw new ConfigError('lane', 'must not be empty; leave it out for no lane', { intentId: intent })
+  if (waitMs !== undefined && !(waitMs >= 0))
+    throw new ConfigError('waitMs', 'must be a number of milliseconds of at least 0', { intentId: intent })
+}
+
+function timeOf(time: number | Date, option: string, intentId: string): number {
+  const ms = typeof time === 'number' ? time : time.getTime()
+  if (!Number.isFinite(ms)) throw new ConfigError(option, 'must be a time: epoch milliseconds or a Date', { intentId })
+  return ms
+}

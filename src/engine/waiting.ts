@@ -1,0 +1,95 @@
+/** Waiting for an intent's end, in this context or another, for a time (P36, P46), and taking note of it (P22). */
+import type { IntentStore, Platform, RowKey } from '../ports.ts'
+import type { IntentRecord } from '../protocol/record.ts'
+import { isSettled } from '../protocol/states.ts'
+import type { Announcer } from './announcer.ts'
+import { isSetAside, keyOf, type Ledger, type Loaded } from './ledger.ts'
+import { stillOpen } from './outcome.ts'
+
+/** How an intent stands when the waiting is over. */
+export interface Ended {
+  readonly loaded: Loaded
+  /** The answer's bytes, from this context or the store; null when they are nowhere. */
+  readonly body: Uint8Array | null
+}
+
+export interface WaitOptions {
+  readonly waitMs: number
+  readonly signal: AbortSignal | undefined
+}
+
+export interface Waiting {
+  /**
+   * Resolves when the intent is settled or unknown, or when `waitMs` is over: look at the record's state.
+   * Rejects with an `AbortError` that carries intent id and key when `signal` aborts: only the waiting ends.
+   */
+  end(loaded: Loaded, options: WaitOptions): Promise<Ended>
+}
+
+/** True when there is nothing to wait for any more by itself. */
+export function isEnd({ state }: IntentRecord): boolean {
+  return state.name === 'unknown' || isSettled(state.name)
+}
+
+export function createWaiting(
+  store: IntentStore,
+  platform: Platform,
+  ledger: Ledger,
+  announcer: Announcer,
+  wake: () => void,
+): Waiting {
+  async function read(key: RowKey): Promise<Loaded | null> {
+    const row = await store.byKey(key)
+    const found = row === undefined ? null : ledger.read(row)
+    return found === null || isSetAside(found) ? null : found
+  }
+
+  return {
+    async end(start, { waitMs, signal }) {
+      const key = keyOf(start.row)
+      let latest = start
+      let live: Uint8Array | null = null
+      await new Promise<void>((resolve, reject) => {
+        let done = false
+        const finish = (error?: Error): void => {
+          if (done) return
+          done = true
+          unwatch()
+          timer.cancel()
+          signal?.removeEventListener('abort', onAbort)
+          if (error === undefined) resolve()
+          else reject(error)
+        }
+        const onAbort = (): void => finish(abortError(latest.record, signal?.reason))
+        // The timer comes before the watch: a watcher may be called at once.
+        const timer = platform.clock.timer(waitMs, () => finish(), true)
+        const unwatch = announcer.watch(start.record.key, (loaded, body) => {
+          if (loaded.row.revision >= latest.row.revision) latest = loaded
+          if (body !== null && isEnd(loaded.record)) live = body
+          if (isEnd(latest.record)) finish()
+        })
+        if (signal?.aborted === true) return onAbort()
+        signal?.addEventListener('abort', onAbort, { once: true })
+        // It may have ended between the caller's look and the watch.
+        read(key).then(
+          (found) => {
+            if (found !== null && found.row.revision >= latest.row.revision) latest = found
+            if (isEnd(latest.record)) finish()
+            else wake()
+          },
+          () => wake(),
+        )
+      })
+      const body =
+        live ?? (latest.record.answer?.body === 'stored' ? ((await store.blob(key, 'answer')) ?? null) : null)
+      return { loaded: latest, body }
+    },
+  }
+}
+
+/** An `AbortError` as fetch gives it, with what is known (P13, P36). */
+export function abortError(record: Pick<IntentRecord, 'id' | 'key'> | IntentRecord, reason: unknown): Error {
+  const known = 'state' in record ? stillOpen(record).message : `"${record.id}" was not stored, and nothing was sent.`
+  const error = new DOMException(`The waiting was aborted. ${known}`, 'AbortError')
+  return Object.assign(error, { intentId: record.id, key: record.key, cause: reason })
+}

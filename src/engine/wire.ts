@@ -1,0 +1,96 @@
+/** What one request of a record looks like on the wire: fixed bytes and headers, and what is fresh per attempt (P5, P9). */
+import type { Dialect } from '../protocol/dialects/dialect.ts'
+import { formatHttpDate } from '../protocol/http-date.ts'
+import type { Policy } from '../protocol/policy.ts'
+import { firstHandOver, type HeaderPair, type IntentRecord } from '../protocol/record.ts'
+import { ageSeconds, type Times } from '../protocol/window.ts'
+import { IDEMPOTENCY_AGE, IDEMPOTENCY_SCOPE, IDEMPOTENCY_SINCE } from '../protocol/wire.ts'
+import type { HttpRequest } from './http.ts'
+import type { Resolved } from './options.ts'
+
+/** What a wire request is made of. */
+export interface WireContext {
+  readonly options: Resolved
+  readonly dialect: Dialect
+  readonly policy: Policy
+  readonly times: Times
+  /** Credential headers of this attempt. */
+  readonly credentials: readonly HeaderPair[]
+}
+
+/** The attempt itself: the record's bytes, its key, its age. */
+export function attemptRequest(record: IntentRecord, body: Uint8Array | null, context: WireContext): HttpRequest {
+  const { request } = record
+  const { dialect } = context
+  const headers = new Headers(request.headers.map(([name, value]) => [name, value] as [string, string]))
+  for (const [name, value] of context.credentials) headers.set(name, value)
+  if (dialect.keyHeader !== null) headers.set(dialect.keyHeader, dialect.quoted ? `"${record.key}"` : record.key)
+  tellAge(headers, record, context)
+  return {
+    url: request.url,
+    init: {
+      method: request.method,
+      headers,
+      // undici and browsers take the bytes as they are; a view over a shared buffer would be copied anyway.
+      ...(request.hasBody ? { body: (body ?? new Uint8Array()) as Uint8Array<ArrayBuffer> } : {}),
+      credentials: request.credentials,
+      mode: request.mode,
+      referrerPolicy: request.referrerPolicy as ReferrerPolicy,
+      cache: 'no-store',
+    },
+  }
+}
+
+/** A question about the record: its monitor, or its key. To a foreign origin it goes bare (P40). */
+export function inquiryRequest(
+  record: IntentRecord,
+  url: string,
+  method: 'GET' | 'DELETE',
+  foreign: boolean,
+  context: WireContext,
+): HttpRequest {
+  const headers = new Headers({ accept: record.request.headers.find(([name]) => name === 'accept')?.[1] ?? '*/*' })
+  if (!foreign) {
+    for (const [name, value] of context.credentials) headers.set(name, value)
+    tellAge(headers, record, context)
+  }
+  return {
+    url,
+    init: {
+      method,
+      headers,
+      credentials: foreign ? 'omit' : record.request.credentials,
+      mode: 'cors',
+      referrerPolicy: record.request.referrerPolicy as ReferrerPolicy,
+      cache: 'no-store',
+    },
+  }
+}
+
+/** Age, since and scope tag (section 16), computed at each send. The first attempt's age is 0 by definition. */
+function tellAge(headers: Headers, record: IntentRecord, { dialect, times, options }: WireContext): void {
+  if (!dialect.tellsAge) return
+  const age = record.doubt === null ? 0 : ageSeconds(record, times)
+  if (age !== null) headers.set(IDEMPOTENCY_AGE, String(age))
+  const since = firstHandOver(record)?.serverAt ?? null
+  if (since !== null) headers.set(IDEMPOTENCY_SINCE, formatHttpDate(since))
+  if (options.scopeTag !== null) headers.set(IDEMPOTENCY_SCOPE, options.scopeTag(record.scope))
+}
+
+/** `keysUrl/{operation}/{key}` (section 16). */
+export function keyUrl(keysUrl: string, record: Pick<IntentRecord, 'operation' | 'key'>): string {
+  return `${keysUrl.replace(/\/+$/, '')}/${encodeURIComponent(record.operation)}/${encodeURIComponent(record.key)}`
+}
+
+/** Headers that an answer must not choose for us: where a monitor may be (P40). Null when it may not. */
+export function allowedMonitor(
+  url: URL,
+  record: IntentRecord,
+  monitorOrigins: ReadonlySet<string>,
+): 'own' | 'foreign' | null {
+  const home = new URL(record.request.url)
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return null
+  if (home.protocol === 'https:' && url.protocol === 'http:') return null
+  if (url.origin === home.origin) return 'own'
+  return monitorOrigins.has(url.origin) ? 'foreign' : null
+}

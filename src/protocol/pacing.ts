@@ -1,0 +1,90 @@
+/**
+ * When an origin may be sent to (P31): a budget for retries, a pause that the server asked for, and one probe first
+ * after an outage. Held in memory only: it saves traffic and decides nothing about truth. Pure: state in, state out.
+ */
+
+/** What is known of one origin. */
+export interface OriginPace {
+  /** Retries that may be made at once; refilled by time and by success. */
+  readonly tokens: number
+  /** Epoch-free ms (monotonic) at which `tokens` was computed. */
+  readonly tokensAt: number
+  /** Failures in a row, over all intents. */
+  readonly failures: number
+  /** True while one probe tests whether the outage is over. */
+  readonly probing: boolean
+  /** Monotonic ms before which nothing is sent, as the server asked. */
+  readonly pausedUntil: number
+  /** Monotonic ms until which starts are spread out after an outage. */
+  readonly spreadUntil: number
+}
+
+/** The knobs. All durations in ms. */
+export interface PacePolicy {
+  /** Most retries in a burst. */
+  readonly budget: number
+  /** One retry more per so many ms. */
+  readonly refillMs: number
+  /** Failures in a row that count as an outage. */
+  readonly outageAfter: number
+  /** After an outage, starts are spread over this time. */
+  readonly spreadMs: number
+}
+
+/** How an attempt went, as far as the origin's health is concerned. */
+export type Health = 'well' | 'failed' | 'throttled'
+
+/** A fresh origin, trusted until it fails. */
+export function freshPace(policy: PacePolicy, now: number): OriginPace {
+  return { tokens: policy.budget, tokensAt: now, failures: 0, probing: false, pausedUntil: 0, spreadUntil: 0 }
+}
+
+/** Either the attempt may start (`waitMs` 0), or it should ask again after `waitMs`; null means when the probe is back. */
+export interface Admission {
+  readonly pace: OriginPace
+  readonly waitMs: number | null
+}
+
+/**
+ * Asks to start an attempt. First attempts are not counted against the budget, but wait out pauses and outages like
+ * all others; during an outage whoever comes first is the probe. Who has `waited` already is not spread out again.
+ */
+export function admit(
+  pace: OriginPace,
+  policy: PacePolicy,
+  { retry, waited }: { readonly retry: boolean; readonly waited: boolean },
+  now: number,
+  random: number,
+): Admission {
+  const tokens = Math.min(policy.budget, pace.tokens + (now - pace.tokensAt) / policy.refillMs)
+  const refilled = { ...pace, tokens, tokensAt: now }
+  if (now < pace.pausedUntil) return { pace: refilled, waitMs: pace.pausedUntil - now + random * policy.spreadMs }
+  if (pace.failures >= policy.outageAfter) {
+    return pace.probing ? { pace: refilled, waitMs: null } : { pace: { ...refilled, probing: true }, waitMs: 0 }
+  }
+  if (retry && !waited && now < pace.spreadUntil)
+    return { pace: refilled, waitMs: Math.max(1, random * policy.spreadMs) }
+  if (retry && tokens < 1) return { pace: refilled, waitMs: Math.ceil((1 - tokens) * policy.refillMs) }
+  return { pace: retry ? { ...refilled, tokens: tokens - 1 } : refilled, waitMs: 0 }
+}
+
+/** Learns from an attempt's end. `pauseMs` is the server's own word, null when it gave none. */
+export function report(
+  pace: OriginPace,
+  policy: PacePolicy,
+  health: Health,
+  pauseMs: number | null,
+  now: number,
+): OriginPace {
+  const pausedUntil = pauseMs === null ? pace.pausedUntil : Math.max(pace.pausedUntil, now + pauseMs)
+  if (health === 'failed') return { ...pace, failures: pace.failures + 1, probing: false, pausedUntil }
+  const afterOutage = pace.failures >= policy.outageAfter
+  return {
+    ...pace,
+    tokens: Math.min(policy.budget, pace.tokens + 1),
+    failures: 0,
+    probing: false,
+    pausedUntil,
+    spreadUntil: afterOutage ? now + policy.spreadMs : pace.spreadUntil,
+  }
+}

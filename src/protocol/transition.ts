@@ -1,0 +1,88 @@
+/** The machine: one event, one record, one context -> the next record and the effects that make it true. Pure. */
+import type { EffectName } from './effects.ts'
+import type { EventName, IntentEvent } from './events.ts'
+import { type Context, holds } from './guards.ts'
+import { type ActionLine, type HistoryLine, type IntentRecord, withHistory } from './record.ts'
+import type { Monitor, State } from './states.ts'
+import { type Next, type Rule, transitions } from './transitions.ts'
+import { updates } from './updates.ts'
+
+/** What an event leads to. */
+export interface Step {
+  readonly record: IntentRecord
+  readonly effects: readonly EffectName[]
+  /** The row that applied. */
+  readonly rule: Rule
+}
+
+/** The step for this event, or null where the table has none: then nothing changes. */
+export function transition(record: IntentRecord, event: IntentEvent, context: Context): Step | null {
+  const rules: readonly Rule[] = transitions[record.state.name][event.type] ?? []
+  const rule = rules.find((candidate) => holds(candidate.when, record, event, context))
+  if (rule === undefined) return null
+  let next = record
+  for (const name of rule.set) next = { ...next, ...updates[name](next, event, context) }
+  next = remembered({ ...next, state: enter(rule.next, record, event, context) }, record, event, context)
+  return { record: next, effects: rule.effects, rule }
+}
+
+function enter(next: Next, record: IntentRecord, event: IntentEvent, context: Context): State {
+  if (next === 'same') return record.state
+  if (next.name === 'sending') {
+    const { now, serverNow } = context.times
+    return { name: 'sending', attempt: { number: record.attempts + 1, at: now, serverAt: serverNow } }
+  }
+  if (next.name === 'processing') return { name: 'processing', monitor: monitorAfter(record, event, context) }
+  return next
+}
+
+/** The monitor as an event leaves it. A record that is not processing yet is polled by key where no address is known. */
+function monitorAfter(record: IntentRecord, event: IntentEvent, { times }: Context): Monitor {
+  const before = record.state.name === 'processing' ? record.state.monitor : null
+  const heard = event.type === 'accepted' || event.type === 'stillProcessing' ? event : null
+  return {
+    url: heard?.monitorUrl ?? before?.url ?? '',
+    since: before?.since ?? times.now,
+    resultExpiresAt: heard?.resultExpiresAt ?? before?.resultExpiresAt ?? null,
+    errors: event.type === 'inquiryFailed' ? (before?.errors ?? 0) + 1 : 0,
+    phase: event.type === 'stillProcessing' ? event.phase : 'running',
+  }
+}
+
+const silent: ReadonlySet<EventName> = new Set<EventName>(['acknowledged', 'clockSteppedBack'])
+
+const actions: Partial<Record<EventName, ActionLine['action']>> = {
+  cancelAsked: 'cancel',
+  retryAsked: 'retry',
+  abandonAsked: 'abandon',
+  resolvedSucceeded: 'resolve',
+  resolvedNotHappened: 'resolve',
+  skipAsked: 'skip',
+  laneResumed: 'resume',
+}
+
+/** Writes down what happened (P45, P51), and the highest wall time seen (P35). */
+function remembered(next: IntentRecord, before: IntentRecord, event: IntentEvent, { times }: Context): IntentRecord {
+  const seenAt = Math.max(next.seenAt, times.now)
+  const action = actions[event.type]
+  if (action !== undefined) {
+    const note = 'note' in event ? event.note : undefined
+    const line: ActionLine = { at: times.now, action, ...(note === undefined ? {} : { note }) }
+    return { ...next, seenAt, actions: [...next.actions, line] }
+  }
+  if (silent.has(event.type)) return { ...next, seenAt }
+  if (event.type === 'due' && next.state.name === before.state.name) return { ...next, seenAt }
+  const attempt = attemptNumber(before) ?? attemptNumber(next)
+  const line: HistoryLine = {
+    at: times.now,
+    event: event.type,
+    ...(attempt === undefined ? {} : { attempt }),
+    ...('status' in event && event.status !== undefined ? { status: event.status } : {}),
+    ...('detail' in event && event.detail !== undefined ? { detail: event.detail } : {}),
+  }
+  return withHistory({ ...next, seenAt }, line)
+}
+
+function attemptNumber({ state }: IntentRecord): number | undefined {
+  return state.name === 'sending' ? state.attempt.number : undefined
+}

@@ -1,0 +1,482 @@
+/**
+ * THE TABLE: state x event -> rules, tried in order. It is data: the README's diagram and table, the test matrix and
+ * the engine are all made from it. A missing cell means that the event changes nothing there (and a person who asked
+ * for it is told so). In every rule `persist` comes before every other effect (P17).
+ */
+import type { EffectName } from './effects.ts'
+import type { EventName } from './events.ts'
+import type { GuardRef } from './guards.ts'
+import type { State, StateName, UnknownBecause } from './states.ts'
+import type { UpdateName } from './updates.ts'
+
+/** The state a rule leads to: whole, where it owns nothing dynamic; by name, where the machine builds what it owns. */
+export type Next =
+  | 'same'
+  | Exclude<State, { name: 'sending' | 'processing' }>
+  | { readonly name: 'sending' }
+  | { readonly name: 'processing' }
+
+/** One row of the table. */
+export interface Rule {
+  /** All must hold; none means always. */
+  readonly when: readonly GuardRef[]
+  readonly next: Next
+  /** Changes to the record, in order, made before the state changes. */
+  readonly set: readonly UpdateName[]
+  /** Effects, in order. */
+  readonly effects: readonly EffectName[]
+  /** The promises that this row keeps. */
+  readonly rule: string
+}
+
+/** What each state does with each event. */
+export type Table = { readonly [state in StateName]: { readonly [event in EventName]?: readonly Rule[] } }
+
+const tell: readonly EffectName[] = ['persist', 'announce']
+
+function to(
+  next: Next,
+  rule: string,
+  when: readonly GuardRef[] = [],
+  set: readonly UpdateName[] = [],
+  effects = tell,
+): Rule {
+  return { when, next, set, effects, rule }
+}
+
+/** Gives up honestly. Where an earlier answer proved success and only its body is missing, that is the outcome. */
+function unknown(
+  because: UnknownBecause,
+  rule: string,
+  when: readonly GuardRef[] = [],
+  set: readonly UpdateName[] = [],
+): Rule[] {
+  return [
+    succeeded('P26, section 6: succeeded without body', [...when, 'knownDone'], [...set, 'releaseLaneIfSkipped']),
+    to({ name: 'unknown', because }, rule, when, [...set, 'keepDoubt', 'handedOver', 'notDue', 'releaseLaneIfSkipped']),
+  ]
+}
+
+function succeeded(rule: string, when: readonly GuardRef[] = [], set: readonly UpdateName[] = []): Rule {
+  return to({ name: 'succeeded', by: 'answer' }, rule, when, [...set, 'handedOver', 'settle'])
+}
+
+/** A hand-over that may have taken effect, and what follows where nothing better is known. */
+function doubted(because: Extract<State, { name: 'waiting' }>['because'], set: readonly UpdateName[]): Rule[] {
+  const doubt: readonly UpdateName[] = ['keepDoubt', 'handedOver', ...set]
+  return [
+    to(
+      { name: 'waiting', because },
+      'P5, P19: same key again inside the window',
+      ['deduplicates', 'windowOpen', 'attemptsLeft'],
+      [...doubt, 'backoff'],
+    ),
+    ...unknown('server_does_not_deduplicate', 'P1, F24', ['!deduplicates'], set),
+    ...unknown('age_unknown', 'P35', ['ageUnknown'], set),
+    ...unknown('window_over', 'P35, F13', ['!windowOpen'], set),
+    ...unknown('attempts_spent', 'P29', [], set),
+  ]
+}
+
+/** An attempt that surely had no effect. */
+function cleared(because: Extract<State, { name: 'waiting' }>['because'], set: readonly UpdateName[]): Rule[] {
+  return [
+    to({ name: 'waiting', because }, 'P19, section 6: retry', ['attemptsLeft'], [...set, 'backoff']),
+    ...unknown('attempts_spent', 'P29: in doubt', ['inDoubt'], set),
+    to({ name: 'blocked', on: 'attempts' }, 'P29: not in doubt', [], [...set, 'notDue']),
+  ]
+}
+
+/** The moment to try: everything that may forbid it is asked here, and once more in the tick of hand-over (P35). */
+const due: readonly Rule[] = [
+  to({ name: 'blocked', on: 'operation' }, 'P24', ['!operationKnown'], ['slowPoll']),
+  to({ name: 'cancelled', because: 'send_before_passed' }, 'P36', ['sendBeforePassed', '!inDoubt'], ['settle']),
+  succeeded('P36, section 6', ['sendBeforePassed', 'knownDone']),
+  to(
+    { name: 'cancelling', purpose: 'send_before' },
+    'P36, P44',
+    ['sendBeforePassed', 'voids', 'windowOpen'],
+    ['dueNow', 'resetAsked'],
+  ),
+  ...unknown('send_before_passed', 'P36', ['sendBeforePassed']),
+  ...unknown('server_does_not_deduplicate', 'P1', ['inDoubt', '!deduplicates']),
+  to(
+    'same',
+    'P35: a server date may yet tell the age',
+    ['inDoubt', 'ageUnknown', 'looksUp', 'asksLeft'],
+    ['ask'],
+    ['persist', 'lookup'],
+  ),
+  ...unknown('age_unknown', 'P35, H40', ['inDoubt', 'ageUnknown']),
+  ...unknown('window_over', 'P35, F13', ['inDoubt', '!windowOpen']),
+  to({ name: 'blocked', on: 'lane' }, 'P34', ['!laneFree'], ['notDue']),
+  ...unknown('attempts_spent', 'P29: in doubt', ['!attemptsLeft', 'inDoubt']),
+  to({ name: 'blocked', on: 'attempts' }, 'P29: not in doubt', ['!attemptsLeft'], ['notDue']),
+  to({ name: 'sending' }, 'P17', [], ['beginAttempt'], ['persist', 'announce', 'send']),
+]
+
+/** An answer from behind the key decides wherever it comes from: a look-up, a monitor, a void, a late attempt (P42, P48). */
+const proofs: Table['unknown'] = {
+  done: [to({ name: 'succeeded', by: 'answer' }, 'P42, P48', [], ['keepAnswer', 'handedOver', 'settle'])],
+  refused: [to({ name: 'rejected' }, 'P42, P48', ['proof'], ['keepAnswer', 'handedOver', 'settle'])],
+  voided: [to({ name: 'cancelled', because: 'voided' }, 'P44', [], ['handedOver', 'settle'])],
+}
+
+/** The server is at work on it, as an inquiry found out. */
+const foundProcessing: Table['unknown'] = {
+  stillProcessing: [to({ name: 'processing' }, 'P38', [], ['keepDoubt', 'resetAsked', 'ask'])],
+}
+
+/** What the app or a person found under the business identity (P43). */
+const reconciled: Table['unknown'] = {
+  foundElsewhere: [
+    to(
+      { name: 'cancelling', purpose: 'found' },
+      'P43: the key is voided besides',
+      ['voids', 'windowOpen', 'inDoubt'],
+      ['keepAnswer', 'dueNow', 'resetAsked'],
+    ),
+    to({ name: 'succeeded', by: 'reconcile' }, 'P43', [], ['keepAnswer', 'settle']),
+  ],
+  absent: [
+    to(
+      { name: 'cancelling', purpose: 'absent' },
+      'P43: absent alone proves nothing',
+      ['voids'],
+      ['dueNow', 'resetAsked'],
+    ),
+  ],
+}
+
+/** What a person may say of an intent whose outcome is not known (P45). */
+const person: Table['unknown'] = {
+  resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
+  resolvedNotHappened: [
+    to({ name: 'cancelled', because: 'by_app' }, 'P45', ['!inDoubt'], ['settle']),
+    to(
+      { name: 'cancelling', purpose: 'resolve' },
+      'P45, H31: voids first',
+      ['voids', 'windowOpen'],
+      ['dueNow', 'resetAsked'],
+    ),
+    to({ name: 'abandoned', mayStillHappen: true, freed: false }, 'P45: counts as abandoned', [], ['settle']),
+  ],
+  abandonAsked: [
+    to({ name: 'cancelled', because: 'by_app' }, 'P45: nothing was handed over', ['!inDoubt'], ['settle']),
+    to(
+      { name: 'cancelling', purpose: 'abandon' },
+      'P45: voids first',
+      ['voids', 'windowOpen'],
+      ['dueNow', 'resetAsked'],
+    ),
+    to({ name: 'abandoned', mayStillHappen: true, freed: true }, 'P45, H30: forced', ['forced'], ['settle']),
+    to({ name: 'abandoned', mayStillHappen: true, freed: false }, 'P45', [], ['settle']),
+  ],
+  cancelAsked: [
+    to({ name: 'cancelled', because: 'by_app' }, 'P19', ['!inDoubt'], ['settle']),
+    to({ name: 'cancelling', purpose: 'cancel' }, 'P44', ['voids', 'windowOpen'], ['dueNow', 'resetAsked']),
+  ],
+  skipAsked: [
+    to({ name: 'cancelled', because: 'by_app' }, 'P34', ['!inDoubt'], ['releaseLane', 'settle']),
+    to({ name: 'cancelling', purpose: 'skip' }, 'P34: voids first', ['voids', 'windowOpen'], ['dueNow', 'resetAsked']),
+    to('same', 'P34: order is no longer promised', [], ['releaseLane']),
+  ],
+}
+
+/** Waiting for the next try, in whichever way. */
+const resting: Table['unknown'] = {
+  due,
+  credentialsMissing: [to({ name: 'blocked', on: 'credentials' }, 'P3, F14', [], ['slowPoll'])],
+  scopeDiffers: [to({ name: 'blocked', on: 'scope' }, 'P3, F15', [], ['slowPoll'])],
+  clockSteppedBack: [
+    to('same', 'P35: not in doubt starts afresh', ['!inDoubt'], ['forgetSeenTime', 'dueNow'], ['persist']),
+    to('same', 'P35: in doubt is judged at once', [], ['dueNow'], ['persist']),
+  ],
+  retryAsked: [to({ name: 'waiting', because: 'retried_by_person' }, 'P29, P45', [], ['renewAttempts', 'dueNow'])],
+  ...proofs,
+  ...foundProcessing,
+  ...reconciled,
+  ...person,
+  serverUnknown: unknown('server_unknown', 'P38', ['inDoubt']),
+  otherPayload: unknown('other_payload', 'section 16, H37', ['inDoubt']),
+  expired: unknown('expired_in_doubt', 'section 6', ['inDoubt']),
+  storedFailure: unknown('stored_failure', 'F18', ['inDoubt']),
+}
+
+/** Settled: only further proof moves it (P48); the inbox and memory are tended (P8, P22). */
+const settled: Table['unknown'] = {
+  acknowledged: [to('same', 'P22', [], ['acknowledge'])],
+  due: [to('same', 'P8: no longer remembered', [], [], ['remove'])],
+  laneResumed: [to('same', 'P34', [], ['releaseLane'])],
+  skipAsked: [to('same', 'P34', [], ['releaseLane'])],
+}
+
+/** An answer proves more than the outcome so far: states only move forward (P48). */
+const surpassed: Table['unknown'] = {
+  done: [
+    to(
+      { name: 'succeeded', by: 'answer' },
+      'P48: a late answer from behind the key',
+      [],
+      ['keepAnswer', 'handedOver', 'settle'],
+    ),
+  ],
+}
+
+export const transitions: Table = {
+  queued: resting,
+  waiting: resting,
+  blocked: resting,
+
+  sending: {
+    notHandedOver: [
+      to(
+        { name: 'waiting', because: 'not_handed_over' },
+        'P35: nothing was given to the network',
+        [],
+        ['takeBackAttempt', 'dueNow'],
+      ),
+    ],
+    scopeDiffers: [to({ name: 'blocked', on: 'scope' }, 'P3, H6', [], ['takeBackAttempt', 'slowPoll'])],
+    recovered: doubted('recovered', []),
+    neverDelivered: cleared('never_delivered', ['spareAttemptOffline']),
+    refusedWithoutEffect: cleared('refused_for_now', ['handedOver']),
+    needsCredentials: [
+      to({ name: 'blocked', on: 'credentials' }, 'F14', [], ['handedOver', 'spareAttempt', 'slowPoll']),
+    ],
+    scopeMismatch: [
+      to({ name: 'blocked', on: 'scope' }, 'section 6, H5', [], ['handedOver', 'spareAttempt', 'slowPoll']),
+    ],
+    inProgress: [
+      to(
+        { name: 'waiting', because: 'in_progress' },
+        'section 6: at its own pace, bounded by the window',
+        ['deduplicates', 'windowOpen'],
+        ['keepDoubt', 'handedOver', 'spareAttempt', 'ask'],
+      ),
+      ...unknown('server_does_not_deduplicate', 'P1', ['!deduplicates']),
+      ...unknown('age_unknown', 'P35', ['ageUnknown']),
+      ...unknown('window_over', 'F13'),
+    ],
+    accepted: [
+      to({ name: 'processing' }, 'P37', ['canAsk'], ['keepDoubt', 'handedOver', 'resetAsked', 'ask']),
+      ...doubted('accepted_unmonitored', ['spareAttempt']),
+    ],
+    done: [succeeded('section 6', [], ['keepAnswer'])],
+    doneIncomplete: [
+      to(
+        { name: 'waiting', because: 'answer_incomplete' },
+        'section 6: ask again for the replay',
+        ['deduplicates', 'windowOpen', 'attemptsLeft'],
+        ['keepAnswer', 'keepDoubt', 'handedOver', 'backoff'],
+      ),
+      succeeded('section 6, H58: succeeded without body', [], ['keepAnswer']),
+    ],
+    conflict: [
+      ...unknown('conflict_in_doubt', 'section 6, H22', ['inDoubt'], ['handedOver']),
+      to({ name: 'conflicted' }, 'F8', [], ['keepAnswer', 'handedOver', 'settle']),
+    ],
+    expired: [
+      ...unknown('expired_in_doubt', 'section 6', ['inDoubt'], ['handedOver']),
+      to({ name: 'rejected' }, 'section 6: not executed', [], ['keepAnswer', 'handedOver', 'settle']),
+    ],
+    voided: [to({ name: 'cancelled', because: 'voided' }, 'section 6', [], ['handedOver', 'settle'])],
+    storedFailure: unknown('stored_failure', 'F18, B75: no loop'),
+    refused: [
+      to({ name: 'rejected' }, 'section 6: with proof', ['proof'], ['keepAnswer', 'handedOver', 'settle']),
+      to({ name: 'rejected' }, 'section 6: not in doubt', ['!inDoubt'], ['keepAnswer', 'handedOver', 'settle']),
+      succeeded('section 6: an earlier answer proved success', ['knownDone']),
+      to(
+        { name: 'cancelling', purpose: 'refusal' },
+        'section 6, H61: void, then rejected',
+        ['voids', 'windowOpen'],
+        ['keepAnswer', 'handedOver', 'dueNow', 'resetAsked'],
+      ),
+      ...doubted('refused_without_proof', []),
+    ],
+    ambiguous: [
+      ...unknown('markers_unreadable', 'P41, H59: never a silent loop', ['unmarkedAgain'], ['countUnmarked']),
+      ...doubted('ambiguous', ['countUnmarked', 'spareAttemptOffline']),
+    ],
+    // A person may act while the attempt is under way: its doubt stands, and its late answer still counts (P48).
+    cancelAsked: [
+      to(
+        { name: 'cancelling', purpose: 'cancel' },
+        'P44, H35',
+        ['voids', 'windowOpen'],
+        ['keepDoubt', 'handedOver', 'dueNow', 'resetAsked'],
+      ),
+    ],
+    skipAsked: [
+      to(
+        { name: 'cancelling', purpose: 'skip' },
+        'P34',
+        ['voids', 'windowOpen'],
+        ['keepDoubt', 'handedOver', 'dueNow', 'resetAsked'],
+      ),
+    ],
+  },
+
+  processing: {
+    due: [
+      to('same', 'P37', ['resultKept'], [], ['persist', 'poll']),
+      to(
+        { name: 'waiting', because: 'monitor_lost' },
+        'P38: replay the request',
+        ['deduplicates', 'windowOpen'],
+        ['dueNow'],
+      ),
+      ...unknown('result_expired', 'P39'),
+    ],
+    credentialsMissing: [to('same', 'P38: a failed poll is not a failed operation', [], ['slowPoll'], ['persist'])],
+    scopeDiffers: [to('same', 'P3', [], ['slowPoll'], ['persist'])],
+    clockSteppedBack: [to('same', 'P35', [], ['dueNow'], ['persist'])],
+    stillProcessing: [to({ name: 'processing' }, 'P38', [], ['ask'])],
+    accepted: [to({ name: 'processing' }, 'P38', [], ['ask'])],
+    inProgress: [to('same', 'P38', [], ['ask'], ['persist'])],
+    serverUnknown: unknown('server_unknown', 'P38'),
+    otherPayload: unknown('other_payload', 'section 16, H37'),
+    expired: unknown('expired_in_doubt', 'section 6'),
+    storedFailure: unknown('stored_failure', 'F18'),
+    clientMayRetry: [
+      to(
+        { name: 'waiting', because: 'server_asks_again' },
+        'P38',
+        ['deduplicates', 'windowOpen', 'attemptsLeft'],
+        ['backoff'],
+      ),
+      ...unknown('attempts_spent', 'P38', ['!attemptsLeft']),
+      ...unknown('window_over', 'P38'),
+    ],
+    monitorMissing: [
+      to({ name: 'processing' }, 'B88: borne right after the 202', ['monitorYoung'], ['ask'], ['persist']),
+      to(
+        { name: 'waiting', because: 'monitor_lost' },
+        'P38: replay the request',
+        ['deduplicates', 'windowOpen', 'attemptsLeft'],
+        ['backoff'],
+      ),
+      ...unknown('monitor_lost', 'P38'),
+    ],
+    inquiryFailed: [
+      to({ name: 'processing' }, 'P39, B89', ['pollErrorsLeft'], ['ask'], ['persist']),
+      to(
+        { name: 'waiting', because: 'monitor_lost' },
+        'P39: replay the request',
+        ['deduplicates', 'windowOpen', 'attemptsLeft'],
+        ['backoff'],
+      ),
+      ...unknown('monitor_lost', 'P39'),
+    ],
+    inquiryUnauthorized: [to('same', 'P38', [], ['slowPoll'], ['persist'])],
+    retryAsked: [to('same', 'P45: asks at once', [], ['dueNow', 'resetAsked'])],
+    ...proofs,
+    ...reconciled,
+    ...person,
+  },
+
+  cancelling: {
+    due: [
+      ...endOfVoid(['voidForAbsent', 'ageUnknown'], 'void_window_over'),
+      to('same', 'P43', ['voidForAbsent', 'asksLeft'], ['ask'], ['persist', 'void']),
+      ...endOfVoid(['!windowOpen'], 'void_window_over'),
+      to('same', 'P44: repeated until answered', [], ['ask'], ['persist', 'void']),
+    ],
+    credentialsMissing: [to('same', 'P44', [], ['slowPoll'], ['persist'])],
+    scopeDiffers: [to('same', 'P44', [], ['slowPoll'], ['persist'])],
+    clockSteppedBack: [to('same', 'P35', [], ['dueNow'], ['persist'])],
+    voided: [
+      to({ name: 'rejected' }, 'section 6: voided means rejected with this answer', ['voidForRefusal'], ['settle']),
+      to({ name: 'succeeded', by: 'reconcile' }, 'P43', ['voidForFound'], ['settle']),
+      to({ name: 'cancelled', because: 'reconciled_absent' }, 'P43', ['voidForAbsent'], ['settle']),
+      to({ name: 'cancelled', because: 'send_before_passed' }, 'P36', ['voidForSendBefore'], ['settle']),
+      to({ name: 'cancelled', because: 'voided' }, 'P44', [], ['releaseLaneIfSkipped', 'settle']),
+    ],
+    done: [
+      to(
+        { name: 'succeeded', by: 'answer' },
+        'P44: the stored answer decides',
+        [],
+        ['keepAnswer', 'releaseLaneIfSkipped', 'settle'],
+      ),
+    ],
+    refused: [
+      to(
+        { name: 'rejected' },
+        'P44: the stored answer decides',
+        ['proof'],
+        ['keepAnswer', 'releaseLaneIfSkipped', 'settle'],
+      ),
+    ],
+    stillProcessing: [
+      to({ name: 'processing' }, 'P44, H33', [], ['dropAnswer', 'resetAsked', 'ask', 'releaseLaneIfSkipped']),
+    ],
+    accepted: [
+      to({ name: 'processing' }, 'P44, H33', ['canAsk'], ['dropAnswer', 'resetAsked', 'ask', 'releaseLaneIfSkipped']),
+    ],
+    inProgress: [to('same', 'P44: ask again', [], ['ask'], ['persist'])],
+    inquiryFailed: [to('same', 'P44: repeated until answered', [], ['ask'], ['persist'])],
+    inquiryUnauthorized: [to('same', 'P44', [], ['slowPoll'], ['persist'])],
+    storedFailure: endOfVoid([], 'stored_failure'),
+    serverUnknown: endOfVoid([], 'server_unknown'),
+    otherPayload: endOfVoid([], 'other_payload'),
+    voidNotOffered: endOfVoid([], 'void_not_offered'),
+    expired: [
+      to(
+        { name: 'cancelled', because: 'reconciled_absent' },
+        'P43, H57',
+        ['voidForAbsent', 'afterTransit'],
+        ['settle'],
+      ),
+      ...endOfVoid([], 'expired_in_doubt'),
+    ],
+    retryAsked: [to('same', 'P44: asks at once', [], ['dueNow', 'resetAsked'])],
+    cancelAsked: [to('same', 'P44: asks at once', [], ['dueNow'])],
+    resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
+    abandonAsked: [
+      to({ name: 'cancelling', purpose: 'abandon' }, 'P45', ['windowOpen', '!forced'], ['dueNow']),
+      to({ name: 'abandoned', mayStillHappen: true, freed: true }, 'P45, H30: forced', ['forced'], ['settle']),
+      to({ name: 'abandoned', mayStillHappen: true, freed: false }, 'P45', [], ['settle']),
+    ],
+  },
+
+  unknown: {
+    ...proofs,
+    ...foundProcessing,
+    ...reconciled,
+    ...person,
+    retryAsked: [
+      to(
+        { name: 'waiting', because: 'retried_by_person' },
+        'P45, P48',
+        ['deduplicates', 'windowOpen'],
+        ['renewAttempts', 'dueNow'],
+      ),
+    ],
+  },
+
+  succeeded: { ...settled },
+  rejected: { ...settled, ...surpassed },
+  conflicted: { ...settled, ...surpassed },
+  cancelled: { ...settled, ...surpassed },
+  abandoned: {
+    ...settled,
+    ...proofs,
+    resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
+    abandonAsked: [to({ name: 'abandoned', mayStillHappen: true, freed: true }, 'P45, H30', ['forced'], [])],
+  },
+}
+
+/** A void that could not be had: what the person wanted decides what the intent counts as (P44, P45). */
+function endOfVoid(when: readonly GuardRef[], because: UnknownBecause): Rule[] {
+  return [
+    to({ name: 'succeeded', by: 'reconcile' }, 'P43: it was found', [...when, 'voidForFound'], ['settle']),
+    to(
+      { name: 'abandoned', mayStillHappen: true, freed: false },
+      'P45: counts as abandoned',
+      [...when, 'voidToGiveUp'],
+      ['settle'],
+    ),
+    to({ name: 'unknown', because }, 'P27, P44', when, ['dropAnswer', 'notDue', 'releaseLaneIfSkipped']),
+  ]
+}

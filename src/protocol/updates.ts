@@ -1,0 +1,73 @@
+/** The changes that rules make to a record besides its state, by name, so that the table stays data. */
+import { backoffMs } from './backoff.ts'
+import type { IntentEvent } from './events.ts'
+import type { Context } from './guards.ts'
+import { firstHandOver, type IntentRecord } from './record.ts'
+
+type Change = (record: IntentRecord, event: IntentEvent, context: Context) => Partial<IntentRecord>
+
+function told(event: IntentEvent): number | null {
+  return 'retryAfterMs' in event ? event.retryAfterMs : null
+}
+
+/** Never earlier than the server said; a little later, so that those it told the same do not come at once (P31, P32). */
+function pace(ownMs: number, event: IntentEvent, { random, policy }: Context): number {
+  const toldMs = told(event)
+  return toldMs === null ? ownMs : Math.max(ownMs, toldMs + random * policy.backoff.baseMs)
+}
+
+/** Every update by name. Each sees the record as the updates before it left it, still in its old state. */
+export const updates = {
+  /** One more attempt. Where the transport repeats by itself, its doubt can never be cleared, so it stands at once (P30). */
+  beginAttempt: (record, _event, { times, exact }) => ({
+    attempts: record.attempts + 1,
+    spent: record.spent + 1,
+    lastHandOverAt: times.now,
+    doubt: exact || record.doubt !== null ? record.doubt : { at: times.now, serverAt: times.serverNow },
+  }),
+  /** The attempt never was one: nothing was given to the network. */
+  takeBackAttempt: (record) => ({
+    attempts: record.attempts - 1,
+    spent: record.spent - 1,
+    doubt: record.state.name === 'sending' && record.doubt?.at === record.state.attempt.at ? null : record.doubt,
+  }),
+  /** The attempt was one, but is not counted against the limit. */
+  spareAttempt: (record) => ({ spent: record.spent - 1 }),
+  /** Waiting offline spends no attempts (P33). */
+  spareAttemptOffline: (record, _event, { offline }) => (offline ? { spent: record.spent - 1 } : {}),
+  handedOver: ({ state, handedOver }) => ({ handedOver: handedOver || state.name === 'sending' }),
+  /** Doubt counts from the earliest attempt that is not cleared (P19). */
+  keepDoubt: (record) => ({ doubt: firstHandOver(record) }),
+  backoff: (record, event, context) => ({
+    dueAt: context.times.now + pace(backoffMs(context.policy.backoff, record.spent, context.random), event, context),
+  }),
+  /** In-progress answers and polls wait at a pace of their own, and spend no attempts. */
+  ask: (record, event, context) => ({
+    asked: record.asked + 1,
+    dueAt: context.times.now + pace(backoffMs(context.policy.ask, record.asked + 1, context.random), event, context),
+  }),
+  resetAsked: () => ({ asked: 0 }),
+  slowPoll: (_record, _event, { times, policy }) => ({ dueAt: times.now + policy.slowPollMs }),
+  dueNow: (_record, _event, { times }) => ({ dueAt: times.now }),
+  notDue: () => ({ dueAt: null }),
+  renewAttempts: () => ({ spent: 0, asked: 0, unmarked: 0 }),
+  keepAnswer: (_record, event) => ('answer' in event && event.answer !== null ? { answer: event.answer } : {}),
+  dropAnswer: () => ({ answer: null }),
+  countUnmarked: (record, event) =>
+    event.type === 'ambiguous' && event.unmarked ? { unmarked: record.unmarked + 1 } : {},
+  releaseLane: () => ({ laneReleased: true }),
+  /** A skip has done its work once the void has an end, whichever (P34). */
+  releaseLaneIfSkipped: ({ state, laneReleased }) => ({
+    laneReleased: laneReleased || (state.name === 'cancelling' && state.purpose === 'skip'),
+  }),
+  settle: (_record, _event, { times }) => ({ settledAt: times.now, dueAt: null, doubt: null, acknowledgedAt: null }),
+  acknowledge: (record, _event, { times, policy }) => ({
+    acknowledgedAt: times.now,
+    dueAt: (record.settledAt ?? times.now) + policy.rememberMs,
+  }),
+  /** A clock value of a run whose clock was wrong is worth nothing: the record starts afresh (P35). */
+  forgetSeenTime: (_record, _event, { times }) => ({ seenAt: times.now }),
+} as const satisfies Record<string, Change>
+
+/** Name of an update. */
+export type UpdateName = keyof typeof updates

@@ -1,0 +1,49 @@
+/** What the kit uses of `pg`, as types: any pool that looks like this one will do. */
+
+/** What a statement came to. */
+export interface PgResult<Row = Record<string, unknown>> {
+  readonly rows: Row[]
+  readonly rowCount: number | null
+  readonly command: string
+}
+
+/** The part of a client that `execute` may use. */
+export interface PgQueryable {
+  /**
+   * Runs one statement.
+   *
+   * @param values for `$1` and so on. Default: none.
+   */
+  query<Row extends object = Record<string, unknown>>(text: string, values?: unknown[]): Promise<PgResult<Row>>
+}
+
+/** A client that was taken from a pool. */
+export interface PgClient extends PgQueryable {
+  /** Gives it back; with an error or true, the connection is closed instead. */
+  release(error?: Error | boolean): void
+  on(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** A `pg` pool on the primary (P61). */
+export interface PgPool extends PgQueryable {
+  connect(): Promise<PgClient>
+}
+
+/**
+ * The SQLSTATE of an error of the database, or null. Five characters: `ECONNRESET` and the like are codes too, and say
+ * nothing about a statement.
+ */
+export function sqlState(error: unknown): string | null {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : null
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
+}
+
+/**
+ * True when the same transaction may well succeed a moment later: connection and resource trouble, deadlock, time
+ * limits, shutdown, a standby that took over. A lock time limit of a *business* statement is such a moment too, and
+ * not "in progress" (H41).
+ */
+export function isTransient(error: unknown): boolean {
+  return /^(?:08|40|53|55P03|57|58|25006|25P03)/.test(sqlState(error) ?? '')
+}

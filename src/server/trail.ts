@@ -1,0 +1,44 @@
+/** What is known about a request while it is handled, so that whatever happens, the right thing is told about it. */
+import { answerFor, type FinalDecision } from './answer-for.ts'
+import type { Found, Gone } from './decide.ts'
+import type { Scope, Settings } from './options.ts'
+import type { ServerEvent } from './report.ts'
+import { toResponse } from './respond.ts'
+import type { KeyId, Reading } from './store.ts'
+
+/** Follows one request. */
+export interface Trail {
+  /** From now on, events name this key. */
+  follow(id: KeyId): KeyId
+  tell(kind: ServerEvent['kind'], detail: string, error?: unknown): void
+  /** The answer to a decision; tells an operator where there is damage (F21). */
+  end(decision: FinalDecision | { readonly kind: 'claim' } | { readonly kind: 'execute' }): Response
+}
+
+/** A trail for one request. */
+export function trailOf<Transaction>({ operation, report }: Settings<Transaction>): Trail {
+  let id: KeyId | null = null
+  const tell: Trail['tell'] = (kind, detail, error) => report({ kind, operation, id, detail, error })
+  return {
+    follow(known) {
+      id = known
+      return known
+    },
+    tell,
+    end(decision) {
+      if (decision.kind === 'claim' || decision.kind === 'execute') throw new Error(`${decision.kind} is no end.`)
+      if (decision.kind === 'inconsistent') tell('inconsistent', decision.detail)
+      return toResponse(answerFor(decision, id?.key ?? ''))
+    },
+  }
+}
+
+/** The identity of a key (P53). */
+export function idOf<Transaction>(settings: Settings<Transaction>, { tenant, principal }: Scope, key: string): KeyId {
+  return { tenant, principal, operation: settings.operation, key }
+}
+
+/** A reading, as decisions take it. */
+export function seen({ row, now }: Reading): Found | Gone {
+  return row === null ? { seen: 'gone', now } : { seen: 'row', row }
+}

@@ -1,0 +1,87 @@
+import { type MemoryTransaction, memoryServerStore } from 'samekey/server'
+import { virtualClock } from 'samekey/testing'
+import { describe, expect, it } from 'vitest'
+import { serverPromises } from './promises.ts'
+import { DAY_MS, gate, HOUR_MS, idOf, shop, type World } from './world.ts'
+
+function memoryWorld(): World<MemoryTransaction> {
+  const clock = virtualClock()
+  const orders: string[] = []
+  let count = 0
+  return {
+    store: memoryServerStore({ clock }),
+    place(transaction, item) {
+      transaction.onCommit(() => orders.push(item))
+      count += 1
+      return Promise.resolve(count)
+    },
+    orders: () => Promise.resolve(orders),
+    now: clock.now,
+    pass: clock.jump,
+    async after(ms, promise) {
+      await clock.advance(ms)
+      return promise
+    },
+  }
+}
+
+serverPromises('memory', () => Promise.resolve(memoryWorld()))
+
+describe('memoryServerStore', () => {
+  const newKey = {
+    state: 'running',
+    fingerprint: null,
+    requestDigest: null,
+    retentionMs: DAY_MS,
+    graceMs: HOUR_MS,
+  } as const
+
+  it('shows its rows, committed ones only', async () => {
+    const world = memoryWorld()
+    const store = memoryServerStore({ clock: { now: world.now, timer: () => ({ cancel() {} }) } })
+    const { opened, open } = gate()
+    const running = store.begin({ waitMs: 0 }, async (unit) => {
+      await unit.claim(idOf('k-1'), newKey)
+      await opened
+      return { commit: true, value: undefined }
+    })
+    expect(store.rows()).toEqual([])
+    open()
+    await running
+    expect(store.rows()).toMatchObject([{ key: 'k-1', row: { state: 'running' } }])
+  })
+
+  it('works with the system clock too', async () => {
+    const store = memoryServerStore()
+    const { opened, open } = gate()
+    const holder = store.begin({ waitMs: 0 }, async (unit) => {
+      await unit.claim(idOf('k-1'), newKey)
+      await opened
+      return { commit: false, value: undefined }
+    })
+    const claim = () =>
+      store.begin({ waitMs: 1 }, async (unit) => ({ commit: false, value: await unit.claim(idOf('k-1'), newKey) }))
+    expect(await claim()).toEqual({ seen: 'busy' })
+    open()
+    await holder
+    expect(await claim()).toMatchObject({ seen: 'inserted' })
+  })
+
+  it('a transaction that is over takes no more effects, and only a claimed key is finished', async () => {
+    const world = memoryWorld()
+    let leaked: MemoryTransaction | undefined
+    await shop(world, {
+      execute({ transaction }) {
+        leaked = transaction
+        throw new Error('x')
+      },
+    }).submit('k-1', {})
+    expect(() => leaked?.onCommit(() => {})).toThrow(/over/)
+    const answer = { status: 200, headers: [], body: { kind: 'omitted' } } as const
+    const finishing = world.store.begin({ waitMs: 0 }, async (unit) => {
+      await unit.finish(idOf('k-9'), answer, null)
+      return { commit: true, value: undefined }
+    })
+    await expect(finishing).rejects.toThrow(/claimed/)
+  })
+})
