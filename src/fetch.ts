@@ -21,7 +21,7 @@ export * from './errors.ts'
 export type { Dialect } from './protocol/dialects/dialect.ts'
 
 /** What may be said of one named request. `headers['samekey-intent']` names it too, for SDKs that only pass headers on. */
-export type IntentInit = { readonly [option in keyof IntentCall]?: IntentCall[option] }
+export type IntentInit = { readonly [option in Exclude<keyof IntentCall, 'signal'>]?: IntentCall[option] }
 
 /** fetch, which takes the intent's options besides its own. */
 export interface SafeFetch extends ClientControl {

@@ -90,7 +90,9 @@ export interface RowKey {
  *
  * Failure contract: a method rejects with `StoreFailure` (see errors.ts). `written: 'no'` is a promise that nothing
  * of the call will ever be visible; whatever cannot promise that says `'maybe'` (P18). A method that resolves has
- * made its write durable to the degree that `durable` says (P17).
+ * made its write durable to the degree that `durable` says (P17). Rows and bytes are taken as they are when a method
+ * is called. Text with NUL characters or halves of surrogate pairs is refused (`other`, written: 'no'), in searches too:
+ * not every database keeps it.
  */
 export interface IntentStore {
   /** What kind of store, for messages: `memory`, `indexeddb`, `sqlite`, `postgres`. */
@@ -102,7 +104,9 @@ export interface IntentStore {
 
   /**
    * Inserts `row` as the current one of its id. When `supersedes` is given, the current row must be exactly that one
-   * at that revision, and stops being current in the same transaction; otherwise there must be no current row.
+   * at that revision, and stops being current in the same transaction (which is no update: its revision stays); where
+   * nothing is current any more, nothing stands in the way. Otherwise there must be no current row. The id is looked at
+   * before the key.
    */
   insert(
     row: NewRow,
@@ -134,7 +138,10 @@ export interface IntentStore {
   /** One blob of a row, as a copy that the caller may keep. */
   blob(key: RowKey, name: BlobName): Promise<Uint8Array | undefined>
 
-  /** Rows of this scope with `dueAt <= now`, the longest due first. Cost grows with what is due, not with what is stored. */
+  /**
+   * Rows of this scope with `dueAt <= now`, the longest due first, ties by `seq`. Cost grows with what is due, not with
+   * what is stored.
+   */
   due(client: string, scope: string, now: number, limit: number): Promise<readonly StoredRow[]>
   /** The smallest `dueAt` of this scope, or null. */
   nextDueAt(client: string, scope: string): Promise<number | null>

@@ -15,7 +15,7 @@ const count = v.pipe(v.number(), v.integer(), v.minValue(0))
 const headers = v.array(v.tuple([v.string(), v.string()]))
 const maybe = <S extends v.GenericSchema>(schema: S): v.NullableSchema<S, undefined> => v.nullable(schema)
 
-const attempt = v.object({ number: count, at: time, serverAt: maybe(time) })
+const attempt = v.object({ number: count, at: time, serverAt: maybe(time), exact: v.boolean() })
 
 const state = v.variant('name', [
   v.object({ name: v.literal('queued') }),

@@ -1,7 +1,7 @@
 /** The questions that rules ask, by name, so that the table stays data. Each answers from record, event and context alone. */
 import type { IntentEvent } from './events.ts'
 import type { Policy } from './policy.ts'
-import type { IntentRecord } from './record.ts'
+import { holdsLane, type IntentRecord } from './record.ts'
 import { ageMs, isWindowOpen, type Times } from './window.ts'
 
 /** What a decision may depend on besides record and event. */
@@ -25,9 +25,12 @@ const purposeIs =
   ({ state }) =>
     state.name === 'cancelling' && purposes.includes(state.purpose)
 
-/** Every guard by name. In `sending`, `inDoubt` asks about earlier attempts: the one in flight is what the event speaks of. */
+/**
+ * Every guard by name. In `sending`, `inDoubt` asks about earlier attempts: the one in flight is what the event speaks
+ * of, unless the transport may have repeated it (P30).
+ */
 export const guards = {
-  inDoubt: (record) => record.doubt !== null,
+  inDoubt: ({ doubt, state }) => doubt !== null || (state.name === 'sending' && !state.attempt.exact),
   deduplicates: (_record, _event, { policy }) => policy.deduplicates,
   windowOpen: (record, _event, { policy, times }) => isWindowOpen(record, policy, times),
   ageUnknown: (record, _event, { times }) => ageMs(record, times) === null,
@@ -38,29 +41,44 @@ export const guards = {
   operationKnown: (_record, _event, { policy }) => policy.operationKnown,
   laneFree: (_record, _event, { laneFree }) => laneFree,
   sendBeforePassed: (record, _event, { times }) => record.sendBefore !== null && times.now >= record.sendBefore,
-  /** An earlier answer proved success, only its body is missing. */
-  knownDone: (record) => record.answer?.body === 'cut_off',
+  /** An earlier answer proved success, only its body is missing. A refusal that is kept for a void proves none. */
+  knownDone: ({ answer }) => answer !== null && answer.body === 'cut_off' && answer.status < 300,
   proof: (_record, event) => event.type === 'refused' && event.proof,
   canAsk: (_record, event) => event.type === 'accepted' && event.monitorUrl !== null,
   /** This is the second cross-origin answer in which no marker can be read (P41). */
   unmarkedAgain: (record, event) => event.type === 'ambiguous' && event.unmarked && record.unmarked > 0,
+  /** The server's date is read by the server's clock where that is known (P32, P39). */
   resultKept: ({ state }, _event, { times }) =>
     state.name === 'processing' &&
-    (state.monitor.resultExpiresAt === null || times.now < state.monitor.resultExpiresAt),
+    (state.monitor.resultExpiresAt === null || (times.serverNow ?? times.now) < state.monitor.resultExpiresAt),
   pollErrorsLeft: ({ state }, _event, { policy }) =>
     state.name === 'processing' && state.monitor.errors < policy.maxPollErrors,
   monitorYoung: ({ state }, _event, { policy, times }) =>
     state.name === 'processing' && times.now - state.monitor.since < policy.monitorGraceMs,
-  /** The void was sent so late that no copy can still be under way (P43). */
-  afterTransit: (record, _event, { policy, times }) =>
-    record.lastHandOverAt === null || times.now - record.lastHandOverAt > policy.transitMs + policy.attemptTimeoutMs,
+  /**
+   * What is being judged was asked so late that no copy can still be under way (P43). The question had the time limit of
+   * an attempt. An earlier life of this device cannot have sent after the record was made (P11).
+   */
+  afterTransit: ({ lastHandOverAt, createdAt }, _event, { policy, times }) =>
+    times.now - (lastHandOverAt ?? createdAt) > policy.transitMs + policy.attemptTimeoutMs,
   voidForRefusal: purposeIs('refusal'),
   voidForFound: purposeIs('found'),
   voidForAbsent: purposeIs('absent'),
   voidForSendBefore: purposeIs('send_before'),
+  voidToStop: purposeIs('cancel', 'send_before', 'skip'),
   /** The person gave up: where the void cannot be had, the intent counts as abandoned (P45). */
   voidToGiveUp: purposeIs('abandon', 'resolve'),
   forced: (_record, event) => event.type === 'abandonAsked' && event.force,
+  /** Its time to be forgotten has come; a stray `due` must not free an id (P8). */
+  memoryOver: ({ dueAt }, _event, { times }) => dueAt !== null && times.now >= dueAt,
+  /**
+   * Forgetting would let something happen that nobody asked for: a stopped lane would go on (P34), an abandoned id would
+   * take a new key without force (P45), or the device's clock ran ahead of the server's (P8, H53).
+   */
+  stillNeeded: (record, _event, { times }) =>
+    holdsLane(record) ||
+    (record.state.name === 'abandoned' && !record.state.freed) ||
+    (record.dueAt !== null && times.serverNow !== null && times.serverNow < record.dueAt),
 } as const satisfies Record<string, Question>
 
 /** Name of a guard; `!` in front asks for its opposite. */

@@ -9,7 +9,7 @@ import { readProblem } from './problem.ts'
 import type { Answer } from './record.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { parseTimestamp } from './timestamp.ts'
-import { type AnsweredExchange, answerOf, type Exchange, hear } from './verdict.ts'
+import { type AnsweredExchange, answerOf, type Exchange, hasProof, hear, isOfWantedType } from './verdict.ts'
 import { type MonitorDocument, readMonitor } from './wire.ts'
 
 /** What was asked. */
@@ -29,6 +29,10 @@ export interface InquiryContext {
   readonly bodyDigest: string
   /** Epoch ms. */
   readonly now: number
+  /** The request's `Accept`: tells a foreign page from a plain monitor's result. Default is none: anything is accepted. */
+  readonly accept?: string | null
+  /** The operation's own word on a plain monitor's 2xx answer. Default is none. */
+  readonly appAccepts?: boolean | null
 }
 
 /** Reads the answer to an inquiry. */
@@ -132,14 +136,21 @@ const running: ReadonlySet<string> = new Set([
 ])
 const failures: ReadonlySet<string> = new Set(['failed', 'canceled', 'cancelled'])
 
-/** The older convention: 202 while running, then the result itself; some say so in a `status` member of a 200. */
+/**
+ * The older convention: 202 while running, then the result itself; some say so in a `status` member of a 200. Null when
+ * it may come from anybody: a captive portal's page is no result (H24, H51).
+ */
 function plain(
   exchange: AnsweredExchange,
   heard: HeardAnswer,
   context: InquiryContext,
   toldMs: number | null,
-): Finding {
+): Finding | null {
+  const { accept = null, appAccepts = null } = context
   const { status } = exchange
+  if (appAccepts === true && status !== 202) return result('done')
+  const foreign = exchange.redirected || !isOfWantedType(exchange, accept)
+  if (appAccepts === false || (foreign && !exchange.seeOtherProof && !hasProof(heard, context.dialect))) return null
   const word = statusWord(parsed(heard.text))
   if (status === 202 || running.has(word)) {
     return nothing({
@@ -151,11 +162,13 @@ function plain(
       retryAfterMs: toldMs,
     })
   }
-  const answer = answerOf(exchange, context.dialect)
-  const event: IntentEvent = failures.has(word)
-    ? { type: 'refused', status, proof: true, answer }
-    : { type: 'done', status, answer }
-  return { event, body: exchange.body }
+  return result(failures.has(word) ? 'refused' : 'done')
+
+  function result(type: 'done' | 'refused'): Finding {
+    const answer = answerOf(exchange, context.dialect)
+    const event: IntentEvent = type === 'done' ? { type, status, answer } : { type, status, answer, proof: true }
+    return { event, body: exchange.body }
+  }
 }
 
 function statusWord(json: unknown): string {

@@ -11,6 +11,8 @@ export interface Attempt {
   readonly at: number
   /** The same instant on the server's clock, epoch ms, where the client had seen one in this run. */
   readonly serverAt: number | null
+  /** False where the transport may have repeated the request by itself: then nothing clears its doubt (P30). */
+  readonly exact: boolean
 }
 
 /** Where a server says how its work goes, and how often to look (P37, P39). */
@@ -114,6 +116,24 @@ export const stateNames: readonly StateName[] = [
   'cancelled',
   'abandoned',
 ]
+
+/** What each state means to whoever looks at the intent: for the README and the command line. */
+export const stateMeanings: Readonly<Record<StateName, string>> = {
+  queued: 'Written down; nothing was handed to the network yet.',
+  sending: 'One attempt is under way. If its holder dies now, the intent is in doubt.',
+  waiting: 'The next try has its time: after a failure, an answer that proved nothing, or a wait the server asked for.',
+  processing: 'The server accepted the work; its monitor is asked until it ends.',
+  blocked:
+    'Something has to change first: credentials, the signed-in account, a registered operation, the lane, or more attempts.',
+  cancelling: 'The server is asked to void the key, so that the intent surely never happens.',
+  unknown:
+    'It may or may not have happened, and sending again is not safe. Kept, with its request, until somebody settles it.',
+  succeeded: 'It happened, once. The answer is kept where it could be.',
+  rejected: 'The server refused it, and no attempt took effect. The refusal is kept.',
+  conflicted: 'The server knows this key with another request. For good.',
+  cancelled: 'It did not happen and never will.',
+  abandoned: 'Somebody gave it up although it may still happen.',
+}
 
 /** How far on a state is (P48): states only move to an equal or higher rank; only a person moves unknown back. */
 export const rank: Readonly<Record<StateName, number>> = {

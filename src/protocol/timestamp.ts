@@ -1,6 +1,6 @@
 import { parseHttpDate } from './http-date.ts'
 
-const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))$/
+const RFC_3339 = /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d:\d\d:\d\d)(\.\d+)?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))$/
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
 /** An RFC 3339 time as epoch ms, or null for anything else: `resultExpiresAt` of section 16. Strict, and never throws. */

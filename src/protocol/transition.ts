@@ -30,7 +30,8 @@ function enter(next: Next, record: IntentRecord, event: IntentEvent, context: Co
   if (next === 'same') return record.state
   if (next.name === 'sending') {
     const { now, serverNow } = context.times
-    return { name: 'sending', attempt: { number: record.attempts + 1, at: now, serverAt: serverNow } }
+    const attempt = { number: record.attempts + 1, at: now, serverAt: serverNow, exact: context.exact }
+    return { name: 'sending', attempt }
   }
   if (next.name === 'processing') return { name: 'processing', monitor: monitorAfter(record, event, context) }
   return next
@@ -38,14 +39,18 @@ function enter(next: Next, record: IntentRecord, event: IntentEvent, context: Co
 
 /** The monitor as an event leaves it. A record that is not processing yet is polled by key where no address is known. */
 function monitorAfter(record: IntentRecord, event: IntentEvent, { times }: Context): Monitor {
-  const before = record.state.name === 'processing' ? record.state.monitor : null
+  const before: Monitor =
+    record.state.name === 'processing'
+      ? record.state.monitor
+      : { url: '', since: times.now, resultExpiresAt: null, errors: 0, phase: 'running' }
   const heard = event.type === 'accepted' || event.type === 'stillProcessing' ? event : null
   return {
-    url: heard?.monitorUrl ?? before?.url ?? '',
-    since: before?.since ?? times.now,
-    resultExpiresAt: heard?.resultExpiresAt ?? before?.resultExpiresAt ?? null,
-    errors: event.type === 'inquiryFailed' ? (before?.errors ?? 0) + 1 : 0,
-    phase: event.type === 'stillProcessing' ? event.phase : 'running',
+    url: heard?.monitorUrl ?? before.url,
+    since: before.since,
+    resultExpiresAt: heard?.resultExpiresAt ?? before.resultExpiresAt,
+    errors: event.type === 'inquiryFailed' ? before.errors + 1 : 0,
+    // A poll that failed says nothing about the work.
+    phase: heard === null ? before.phase : heard.type === 'stillProcessing' ? heard.phase : 'running',
   }
 }
 

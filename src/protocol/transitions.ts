@@ -6,7 +6,7 @@
 import type { EffectName } from './effects.ts'
 import type { EventName } from './events.ts'
 import type { GuardRef } from './guards.ts'
-import type { State, StateName, UnknownBecause } from './states.ts'
+import type { State, StateName, UnknownBecause, WaitingBecause } from './states.ts'
 import type { UpdateName } from './updates.ts'
 
 /** The state a rule leads to: whole, where it owns nothing dynamic; by name, where the machine builds what it owns. */
@@ -62,26 +62,43 @@ function succeeded(rule: string, when: readonly GuardRef[] = [], set: readonly U
 }
 
 /** A hand-over that may have taken effect, and what follows where nothing better is known. */
-function doubted(because: Extract<State, { name: 'waiting' }>['because'], set: readonly UpdateName[]): Rule[] {
-  const doubt: readonly UpdateName[] = ['keepDoubt', 'handedOver', ...set]
+function doubted(because: WaitingBecause, set: readonly UpdateName[], pace: 'backoff' | 'ask' = 'backoff'): Rule[] {
   return [
     to(
       { name: 'waiting', because },
       'P5, P19: same key again inside the window',
       ['deduplicates', 'windowOpen', 'attemptsLeft'],
-      [...doubt, 'backoff'],
+      ['keepDoubt', 'handedOver', ...set, pace],
     ),
-    ...unknown('server_does_not_deduplicate', 'P1, F24', ['!deduplicates'], set),
-    ...unknown('age_unknown', 'P35', ['ageUnknown'], set),
-    ...unknown('window_over', 'P35, F13', ['!windowOpen'], set),
+    ...noLongerSafe(set),
     ...unknown('attempts_spent', 'P29', [], set),
   ]
 }
 
-/** An attempt that surely had no effect. */
-function cleared(because: Extract<State, { name: 'waiting' }>['because'], set: readonly UpdateName[]): Rule[] {
+/** Why the same key may not be sent again, where one of these is the reason. */
+function noLongerSafe(set: readonly UpdateName[]): Rule[] {
   return [
-    to({ name: 'waiting', because }, 'P19, section 6: retry', ['attemptsLeft'], [...set, 'backoff']),
+    ...unknown('server_does_not_deduplicate', 'P1, F24', ['!deduplicates'], set),
+    to(
+      { name: 'waiting', because: 'clock_stepped_back' },
+      'P35: a server date may yet tell the age',
+      ['ageUnknown', 'looksUp', 'asksLeft'],
+      ['keepDoubt', 'handedOver', ...set, 'backoff'],
+    ),
+    ...unknown('age_unknown', 'P35', ['ageUnknown'], set),
+    ...unknown('window_over', 'P35, F13', ['!windowOpen'], set),
+  ]
+}
+
+/** An attempt that surely had no effect; of its copies, if there may have been some, that is not known. */
+function cleared(because: WaitingBecause, set: readonly UpdateName[]): Rule[] {
+  return [
+    to(
+      { name: 'waiting', because },
+      'P19, P30, section 6: retry',
+      ['attemptsLeft'],
+      [...set, 'keepDoubtOfCopies', 'backoff'],
+    ),
     ...unknown('attempts_spent', 'P29: in doubt', ['inDoubt'], set),
     to({ name: 'blocked', on: 'attempts' }, 'P29: not in doubt', [], [...set, 'notDue']),
   ]
@@ -112,19 +129,21 @@ const due: readonly Rule[] = [
   to({ name: 'blocked', on: 'lane' }, 'P34', ['!laneFree'], ['notDue']),
   ...unknown('attempts_spent', 'P29: in doubt', ['!attemptsLeft', 'inDoubt']),
   to({ name: 'blocked', on: 'attempts' }, 'P29: not in doubt', ['!attemptsLeft'], ['notDue']),
-  to({ name: 'sending' }, 'P17', [], ['beginAttempt'], ['persist', 'announce', 'send']),
+  // Due at once: whoever finds it without a holder takes it up (P20).
+  to({ name: 'sending' }, 'P17', [], ['beginAttempt', 'dueNow'], ['persist', 'announce', 'send']),
 ]
 
 /** An answer from behind the key decides wherever it comes from: a look-up, a monitor, a void, a late attempt (P42, P48). */
 const proofs: Table['unknown'] = {
-  done: [to({ name: 'succeeded', by: 'answer' }, 'P42, P48', [], ['keepAnswer', 'handedOver', 'settle'])],
+  done: [succeeded('P42, P48', [], ['keepAnswer'])],
+  doneIncomplete: [succeeded('P42, P48: succeeded without body', [], ['keepAnswer'])],
   refused: [to({ name: 'rejected' }, 'P42, P48', ['proof'], ['keepAnswer', 'handedOver', 'settle'])],
   voided: [to({ name: 'cancelled', because: 'voided' }, 'P44', [], ['handedOver', 'settle'])],
 }
 
 /** The server is at work on it, as an inquiry found out. */
 const foundProcessing: Table['unknown'] = {
-  stillProcessing: [to({ name: 'processing' }, 'P38', [], ['keepDoubt', 'resetAsked', 'ask'])],
+  stillProcessing: [to({ name: 'processing' }, 'P38', [], ['assumeDoubt', 'resetAsked', 'ask'])],
 }
 
 /** What the app or a person found under the business identity (P43). */
@@ -138,20 +157,31 @@ const reconciled: Table['unknown'] = {
     ),
     to({ name: 'succeeded', by: 'reconcile' }, 'P43', [], ['keepAnswer', 'settle']),
   ],
+  // What was never handed over is absent of course: that is no news, and no reason to cancel it.
   absent: [
     to(
       { name: 'cancelling', purpose: 'absent' },
       'P43: absent alone proves nothing',
-      ['voids'],
+      ['inDoubt', '!knownDone', 'voids', 'afterTransit'],
+      ['dueNow', 'resetAsked'],
+    ),
+    to(
+      { name: 'cancelling', purpose: 'cancel' },
+      'P43, H57: a copy may still be under way, so only a void counts',
+      ['inDoubt', '!knownDone', 'voids', 'windowOpen'],
       ['dueNow', 'resetAsked'],
     ),
   ],
 }
 
+/** An earlier answer proved success: nothing that a person wants instead can still be had. */
+const tooLate: readonly Rule[] = [succeeded('P27, P42: an earlier answer proved success', ['knownDone'])]
+
 /** What a person may say of an intent whose outcome is not known (P45). */
 const person: Table['unknown'] = {
   resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
   resolvedNotHappened: [
+    ...tooLate,
     to({ name: 'cancelled', because: 'by_app' }, 'P45', ['!inDoubt'], ['settle']),
     to(
       { name: 'cancelling', purpose: 'resolve' },
@@ -162,7 +192,8 @@ const person: Table['unknown'] = {
     to({ name: 'abandoned', mayStillHappen: true, freed: false }, 'P45: counts as abandoned', [], ['settle']),
   ],
   abandonAsked: [
-    to({ name: 'cancelled', because: 'by_app' }, 'P45: nothing was handed over', ['!inDoubt'], ['settle']),
+    ...tooLate,
+    to({ name: 'cancelled', because: 'by_app' }, 'P45: nothing can have happened', ['!inDoubt'], ['settle']),
     to(
       { name: 'cancelling', purpose: 'abandon' },
       'P45: voids first',
@@ -173,10 +204,12 @@ const person: Table['unknown'] = {
     to({ name: 'abandoned', mayStillHappen: true, freed: false }, 'P45', [], ['settle']),
   ],
   cancelAsked: [
+    ...tooLate,
     to({ name: 'cancelled', because: 'by_app' }, 'P19', ['!inDoubt'], ['settle']),
     to({ name: 'cancelling', purpose: 'cancel' }, 'P44', ['voids', 'windowOpen'], ['dueNow', 'resetAsked']),
   ],
   skipAsked: [
+    ...tooLate,
     to({ name: 'cancelled', because: 'by_app' }, 'P34', ['!inDoubt'], ['releaseLane', 'settle']),
     to({ name: 'cancelling', purpose: 'skip' }, 'P34: voids first', ['voids', 'windowOpen'], ['dueNow', 'resetAsked']),
     to('same', 'P34: order is no longer promised', [], ['releaseLane']),
@@ -189,8 +222,8 @@ const resting: Table['unknown'] = {
   credentialsMissing: [to({ name: 'blocked', on: 'credentials' }, 'P3, F14', [], ['slowPoll'])],
   scopeDiffers: [to({ name: 'blocked', on: 'scope' }, 'P3, F15', [], ['slowPoll'])],
   clockSteppedBack: [
-    to('same', 'P35: not in doubt starts afresh', ['!inDoubt'], ['forgetSeenTime', 'dueNow'], ['persist']),
-    to('same', 'P35: in doubt is judged at once', [], ['dueNow'], ['persist']),
+    to('same', 'P35: not in doubt starts afresh', ['!inDoubt'], ['keepWait', 'forgetSeenTime'], ['persist']),
+    to('same', 'P35: in doubt is judged soon', [], ['dueSoon'], ['persist']),
   ],
   retryAsked: [to({ name: 'waiting', because: 'retried_by_person' }, 'P29, P45', [], ['renewAttempts', 'dueNow'])],
   ...proofs,
@@ -206,21 +239,24 @@ const resting: Table['unknown'] = {
 /** Settled: only further proof moves it (P48); the inbox and memory are tended (P8, P22). */
 const settled: Table['unknown'] = {
   acknowledged: [to('same', 'P22', [], ['acknowledge'])],
-  due: [to('same', 'P8: no longer remembered', [], [], ['remove'])],
+  due: [
+    to(
+      'same',
+      'P8, P34, P45: forgetting it would not be harmless',
+      ['memoryOver', 'stillNeeded'],
+      ['rememberLonger'],
+      ['persist'],
+    ),
+    to('same', 'P8: no longer remembered', ['memoryOver'], [], ['remove']),
+  ],
   laneResumed: [to('same', 'P34', [], ['releaseLane'])],
   skipAsked: [to('same', 'P34', [], ['releaseLane'])],
 }
 
 /** An answer proves more than the outcome so far: states only move forward (P48). */
 const surpassed: Table['unknown'] = {
-  done: [
-    to(
-      { name: 'succeeded', by: 'answer' },
-      'P48: a late answer from behind the key',
-      [],
-      ['keepAnswer', 'handedOver', 'settle'],
-    ),
-  ],
+  done: [succeeded('P48: a late answer from behind the key', [], ['keepAnswer'])],
+  doneIncomplete: [succeeded('P48: a late answer from behind the key, without body', [], ['keepAnswer'])],
 }
 
 export const transitions: Table = {
@@ -242,10 +278,20 @@ export const transitions: Table = {
     neverDelivered: cleared('never_delivered', ['spareAttemptOffline']),
     refusedWithoutEffect: cleared('refused_for_now', ['handedOver']),
     needsCredentials: [
-      to({ name: 'blocked', on: 'credentials' }, 'F14', [], ['handedOver', 'spareAttempt', 'slowPoll']),
+      to(
+        { name: 'blocked', on: 'credentials' },
+        'F14',
+        [],
+        ['handedOver', 'keepDoubtOfCopies', 'spareAttempt', 'slowPoll'],
+      ),
     ],
     scopeMismatch: [
-      to({ name: 'blocked', on: 'scope' }, 'section 6, H5', [], ['handedOver', 'spareAttempt', 'slowPoll']),
+      to(
+        { name: 'blocked', on: 'scope' },
+        'section 6, H5',
+        [],
+        ['handedOver', 'keepDoubtOfCopies', 'spareAttempt', 'slowPoll'],
+      ),
     ],
     inProgress: [
       to(
@@ -254,13 +300,11 @@ export const transitions: Table = {
         ['deduplicates', 'windowOpen'],
         ['keepDoubt', 'handedOver', 'spareAttempt', 'ask'],
       ),
-      ...unknown('server_does_not_deduplicate', 'P1', ['!deduplicates']),
-      ...unknown('age_unknown', 'P35', ['ageUnknown']),
-      ...unknown('window_over', 'F13'),
+      ...noLongerSafe(['spareAttempt']),
     ],
     accepted: [
       to({ name: 'processing' }, 'P37', ['canAsk'], ['keepDoubt', 'handedOver', 'resetAsked', 'ask']),
-      ...doubted('accepted_unmonitored', ['spareAttempt']),
+      ...doubted('accepted_unmonitored', ['spareAttempt'], 'ask'),
     ],
     done: [succeeded('section 6', [], ['keepAnswer'])],
     doneIncomplete: [
@@ -290,7 +334,7 @@ export const transitions: Table = {
         { name: 'cancelling', purpose: 'refusal' },
         'section 6, H61: void, then rejected',
         ['voids', 'windowOpen'],
-        ['keepAnswer', 'handedOver', 'dueNow', 'resetAsked'],
+        ['keepAnswer', 'keepDoubt', 'handedOver', 'dueNow', 'resetAsked'],
       ),
       ...doubted('refused_without_proof', []),
     ],
@@ -300,6 +344,7 @@ export const transitions: Table = {
     ],
     // A person may act while the attempt is under way: its doubt stands, and its late answer still counts (P48).
     cancelAsked: [
+      ...tooLate,
       to(
         { name: 'cancelling', purpose: 'cancel' },
         'P44, H35',
@@ -308,6 +353,7 @@ export const transitions: Table = {
       ),
     ],
     skipAsked: [
+      ...tooLate,
       to(
         { name: 'cancelling', purpose: 'skip' },
         'P34',
@@ -330,7 +376,7 @@ export const transitions: Table = {
     ],
     credentialsMissing: [to('same', 'P38: a failed poll is not a failed operation', [], ['slowPoll'], ['persist'])],
     scopeDiffers: [to('same', 'P3', [], ['slowPoll'], ['persist'])],
-    clockSteppedBack: [to('same', 'P35', [], ['dueNow'], ['persist'])],
+    clockSteppedBack: [to('same', 'P35', [], ['dueSoon'], ['persist'])],
     stillProcessing: [to({ name: 'processing' }, 'P38', [], ['ask'])],
     accepted: [to({ name: 'processing' }, 'P38', [], ['ask'])],
     inProgress: [to('same', 'P38', [], ['ask'], ['persist'])],
@@ -384,7 +430,7 @@ export const transitions: Table = {
     ],
     credentialsMissing: [to('same', 'P44', [], ['slowPoll'], ['persist'])],
     scopeDiffers: [to('same', 'P44', [], ['slowPoll'], ['persist'])],
-    clockSteppedBack: [to('same', 'P35', [], ['dueNow'], ['persist'])],
+    clockSteppedBack: [to('same', 'P35', [], ['dueSoon'], ['persist'])],
     voided: [
       to({ name: 'rejected' }, 'section 6: voided means rejected with this answer', ['voidForRefusal'], ['settle']),
       to({ name: 'succeeded', by: 'reconcile' }, 'P43', ['voidForFound'], ['settle']),
@@ -400,7 +446,16 @@ export const transitions: Table = {
         ['keepAnswer', 'releaseLaneIfSkipped', 'settle'],
       ),
     ],
+    doneIncomplete: [
+      to(
+        { name: 'succeeded', by: 'answer' },
+        'P48: the answer of the attempt that was under way',
+        [],
+        ['keepAnswer', 'releaseLaneIfSkipped', 'settle'],
+      ),
+    ],
     refused: [
+      to({ name: 'succeeded', by: 'reconcile' }, 'P43: it was found', ['proof', 'voidForFound'], ['settle']),
       to(
         { name: 'rejected' },
         'P44: the stored answer decides',
@@ -409,11 +464,14 @@ export const transitions: Table = {
       ),
     ],
     stillProcessing: [
+      to({ name: 'succeeded', by: 'reconcile' }, 'P43: it was found', ['voidForFound'], ['settle']),
       to({ name: 'processing' }, 'P44, H33', [], ['dropAnswer', 'resetAsked', 'ask', 'releaseLaneIfSkipped']),
     ],
     accepted: [
+      to({ name: 'succeeded', by: 'reconcile' }, 'P43: it was found', ['voidForFound'], ['settle']),
       to({ name: 'processing' }, 'P44, H33', ['canAsk'], ['dropAnswer', 'resetAsked', 'ask', 'releaseLaneIfSkipped']),
     ],
+    foundElsewhere: [to({ name: 'cancelling', purpose: 'found' }, 'P43', [], ['keepAnswer', 'dueNow'])],
     inProgress: [to('same', 'P44: ask again', [], ['ask'], ['persist'])],
     inquiryFailed: [to('same', 'P44: repeated until answered', [], ['ask'], ['persist'])],
     inquiryUnauthorized: [to('same', 'P44', [], ['slowPoll'], ['persist'])],
@@ -432,9 +490,14 @@ export const transitions: Table = {
     ],
     retryAsked: [to('same', 'P44: asks at once', [], ['dueNow', 'resetAsked'])],
     cancelAsked: [to('same', 'P44: asks at once', [], ['dueNow'])],
+    skipAsked: [
+      to({ name: 'cancelling', purpose: 'skip' }, 'P34: it is being voided', ['voidToStop'], ['dueNow']),
+      to('same', 'P34: order is no longer promised', [], ['releaseLane']),
+    ],
     resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
     abandonAsked: [
-      to({ name: 'cancelling', purpose: 'abandon' }, 'P45', ['windowOpen', '!forced'], ['dueNow']),
+      to({ name: 'succeeded', by: 'reconcile' }, 'P43: it was found', ['voidForFound'], ['settle']),
+      to({ name: 'cancelling', purpose: 'abandon' }, 'P45', ['windowOpen', '!forced'], ['dropAnswer', 'dueNow']),
       to({ name: 'abandoned', mayStillHappen: true, freed: true }, 'P45, H30: forced', ['forced'], ['settle']),
       to({ name: 'abandoned', mayStillHappen: true, freed: false }, 'P45', [], ['settle']),
     ],
@@ -462,6 +525,7 @@ export const transitions: Table = {
   abandoned: {
     ...settled,
     ...proofs,
+    foundElsewhere: [to({ name: 'succeeded', by: 'reconcile' }, 'P42, P43', [], ['keepAnswer', 'settle'])],
     resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
     abandonAsked: [to({ name: 'abandoned', mayStillHappen: true, freed: true }, 'P45, H30', ['forced'], [])],
   },

@@ -18,19 +18,15 @@ function pace(ownMs: number, event: IntentEvent, { random, policy }: Context): n
 
 /** Every update by name. Each sees the record as the updates before it left it, still in its old state. */
 export const updates = {
-  /** One more attempt. Where the transport repeats by itself, its doubt can never be cleared, so it stands at once (P30). */
-  beginAttempt: (record, _event, { times, exact }) => ({
-    attempts: record.attempts + 1,
-    spent: record.spent + 1,
+  /** One more attempt. A record that is not in doubt starts afresh, whatever clock values it has seen (P35, H53). */
+  beginAttempt: ({ attempts, spent, doubt, seenAt }, _event, { times }) => ({
+    attempts: attempts + 1,
+    spent: spent + 1,
     lastHandOverAt: times.now,
-    doubt: exact || record.doubt !== null ? record.doubt : { at: times.now, serverAt: times.serverNow },
+    seenAt: doubt === null ? times.now : seenAt,
   }),
   /** The attempt never was one: nothing was given to the network. */
-  takeBackAttempt: (record) => ({
-    attempts: record.attempts - 1,
-    spent: record.spent - 1,
-    doubt: record.state.name === 'sending' && record.doubt?.at === record.state.attempt.at ? null : record.doubt,
-  }),
+  takeBackAttempt: ({ attempts, spent }) => ({ attempts: attempts - 1, spent: spent - 1 }),
   /** The attempt was one, but is not counted against the limit. */
   spareAttempt: (record) => ({ spent: record.spent - 1 }),
   /** Waiting offline spends no attempts (P33). */
@@ -38,9 +34,16 @@ export const updates = {
   handedOver: ({ state, handedOver }) => ({ handedOver: handedOver || state.name === 'sending' }),
   /** Doubt counts from the earliest attempt that is not cleared (P19). */
   keepDoubt: (record) => ({ doubt: firstHandOver(record) }),
-  backoff: (record, event, context) => ({
-    dueAt: context.times.now + pace(backoffMs(context.policy.backoff, record.spent, context.random), event, context),
-  }),
+  /** A refused copy clears nothing where the transport may have sent another (P30). */
+  keepDoubtOfCopies: (record) =>
+    record.state.name === 'sending' && !record.state.attempt.exact ? { doubt: firstHandOver(record) } : {},
+  /** The server knows the key although nothing is in doubt here: some other life of this intent sent it (P11). */
+  assumeDoubt: (record) => ({ doubt: firstHandOver(record) ?? { at: record.createdAt, serverAt: null } }),
+  /** Tries that were spared because the platform says offline count for the pace all the same: no loop (P31, P33). */
+  backoff: ({ attempts, spent }, event, context) => {
+    const { policy, random, times, offline } = context
+    return { dueAt: times.now + pace(backoffMs(policy.backoff, offline ? attempts : spent, random), event, context) }
+  },
   /** In-progress answers and polls wait at a pace of their own, and spend no attempts. */
   ask: (record, event, context) => ({
     asked: record.asked + 1,
@@ -49,6 +52,14 @@ export const updates = {
   resetAsked: () => ({ asked: 0 }),
   slowPoll: (_record, _event, { times, policy }) => ({ dueAt: times.now + policy.slowPollMs }),
   dueNow: (_record, _event, { times }) => ({ dueAt: times.now }),
+  /** What was left to wait by the wrong clock is still to be waited by the right one (P32, P35). */
+  keepWait: ({ dueAt, seenAt }, _event, { times }) => ({
+    dueAt: dueAt === null ? null : times.now + Math.max(0, dueAt - seenAt),
+  }),
+  /** A due time of a wrong clock may be years away. Said twice, it changes nothing: no loop (P35, P39). */
+  dueSoon: ({ dueAt }, _event, { times, policy }) => ({
+    dueAt: dueAt === null ? null : Math.min(dueAt, times.now + policy.slowPollMs),
+  }),
   notDue: () => ({ dueAt: null }),
   renewAttempts: () => ({ spent: 0, asked: 0, unmarked: 0 }),
   keepAnswer: (_record, event) => ('answer' in event && event.answer !== null ? { answer: event.answer } : {}),
@@ -65,6 +76,7 @@ export const updates = {
     acknowledgedAt: times.now,
     dueAt: (record.settledAt ?? times.now) + policy.rememberMs,
   }),
+  rememberLonger: (_record, _event, { times, policy }) => ({ dueAt: times.now + policy.rememberMs }),
   /** A clock value of a run whose clock was wrong is worth nothing: the record starts afresh (P35). */
   forgetSeenTime: (_record, _event, { times }) => ({ seenAt: times.now }),
 } as const satisfies Record<string, Change>

@@ -102,8 +102,17 @@ function ambiguous(
   return { type: 'ambiguous', retryAfterMs: null, ...heard, unmarked }
 }
 
-/** The server's own hints first, then its codes, then the status (P25). */
 function meaningOf(heard: HeardAnswer, dialect: Dialect, exchange: AnsweredExchange): Meaning | 'success' {
+  const meaning = statedMeaning(heard, dialect, exchange)
+  const proof = hasProof(heard, dialect)
+  // Of a refusal whose body broke off, the code that tells it from "in progress" may be missing (P26).
+  if (meaning === 'refused' && exchange.bodyState === 'cut_off' && !proof) return 'ambiguous'
+  // What is stored is no longer in progress, whatever its status means elsewhere (B76).
+  return meaning === 'inProgress' && proof ? 'refused' : meaning
+}
+
+/** The server's own hints first, then its codes, then the status (P25). */
+function statedMeaning(heard: HeardAnswer, dialect: Dialect, exchange: AnsweredExchange): Meaning | 'success' {
   const { status } = heard
   const hinted = dialect.hint?.(heard) ?? null
   if (hinted !== null) return hinted
@@ -134,14 +143,19 @@ function success(
   if (unmarked && appAccepts !== true) return ambiguous({ ...pace, detail: 'no_marker' }, exchange.crossOrigin)
   if (!marked && appAccepts !== true) {
     if (exchange.redirected) return ambiguous({ ...pace, detail: 'redirect' })
-    const type = heard.header('content-type')
-    if (exchange.body.length > 0 && !accepts(context.accept, type)) return ambiguous({ ...pace, detail: 'media_type' })
+    if (!isOfWantedType(exchange, context.accept)) return ambiguous({ ...pace, detail: 'media_type' })
   }
   if (exchange.status === 202) {
     return { type: 'accepted', ...pace, monitorUrl: context.monitorUrl, resultExpiresAt: resultExpiresAt(heard.text) }
   }
   const answer = answerOf(exchange, dialect)
   return { type: exchange.bodyState === 'cut_off' ? 'doneIncomplete' : 'done', status: exchange.status, answer }
+}
+
+/** A foreign page gives itself away by its type, even where its body broke off; no body at all is of every type (section 6). */
+export function isOfWantedType(exchange: AnsweredExchange, accept: string | null): boolean {
+  if (exchange.body.length === 0 && exchange.bodyState === 'complete') return true
+  return accepts(accept, hear(exchange).header('content-type'))
 }
 
 /** True when the answer surely comes from behind the key: the dialect's marker, or its mark of a replay. */

@@ -3,8 +3,9 @@
  * second insert of a key waits for the first transaction to end. Rows are gone with the process, so it is nothing for
  * a real server.
  */
+import { systemClock } from '../platform/clock.ts'
 import type { Clock } from '../ports.ts'
-import { systemClock } from './clock.ts'
+import { MAX_TIMER_MS } from '../protocol/backoff.ts'
 import type { KeyRow, StoredAnswer, TaskView } from './decide.ts'
 import type { Claim, Ending, KeyId, NewKey, NewTask, Reading, ServerStore, TaskProgress, Unit } from './store.ts'
 
@@ -52,7 +53,7 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
     if (waitMs === Number.POSITIVE_INFINITY) return rival.then(() => true)
     let cancel = (): void => {}
     const timeUp = new Promise<boolean>((resolve) => {
-      cancel = timer(waitMs, () => resolve(false)).cancel
+      cancel = timer(Math.min(waitMs, MAX_TIMER_MS), () => resolve(false), true).cancel
     })
     const ended = await Promise.race([rival.then(() => true), timeUp])
     cancel()

@@ -23,7 +23,7 @@ export interface IndexedDbConnectionOptions {
   readonly timeoutMs: number
   /** Default: the platform's, looked up when needed, because the mere look can throw. */
   readonly factory?: IDBFactory | undefined
-  /** Default: {@link platformTimer}. */
+  /** Default: `platformTimer` below. */
   readonly timer?: Clock['timer'] | undefined
 }
 
@@ -186,7 +186,7 @@ export function indexedDbConnection(options: IndexedDbConnectionOptions): Indexe
 }
 
 /** The only timer of the stores: it bounds waiting and decides nothing else. */
-export const platformTimer: Clock['timer'] = (ms, run) => {
+const platformTimer: Clock['timer'] = (ms, run) => {
   const id = setTimeout(run, ms)
   return { cancel: () => clearTimeout(id) }
 }

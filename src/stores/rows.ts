@@ -6,9 +6,6 @@
 import { StoreFailure } from '../errors.ts'
 import type { BlobChange, BlobName, InsertResult, NewRow, RowChange, RowFilter, RowKey, StoredRow } from '../ports.ts'
 
-/** Names of the blobs that a row may have. */
-export const blobNames: readonly BlobName[] = ['request', 'answer']
-
 /** The row that an insert stores under `seq`. Only the port's own members are taken over. */
 export function insertedRow(row: NewRow, seq: number): StoredRow {
   return Object.freeze({ ...taken(row), revision: 1, seq, current: true })
@@ -108,6 +105,8 @@ export function checkFilter(client: string, filter: RowFilter): void {
 export function closedFailure(kind: string): StoreFailure {
   return new StoreFailure('closed', 'no', `The ${kind} store is closed: nothing was read or written`)
 }
+
+const blobNames: readonly BlobName[] = ['request', 'answer']
 
 const loneSurrogate = /\p{Cs}/u
 

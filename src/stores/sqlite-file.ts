@@ -7,7 +7,7 @@ import { ConfigError, StoreFailure } from '../errors.ts'
 import { busy, primaryCode, sqliteFailure } from './sqlite-failure.ts'
 
 /** Version of the tables below, kept in the file's `user_version`. */
-export const schemaVersion = 1
+const schemaVersion = 1
 
 /**
  * The absolute path of a database file, links resolved, so that two stores on one file know it.

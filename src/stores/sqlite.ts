@@ -2,7 +2,6 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { IntentStore, StoredRow } from '../ports.ts'
-import { groupCommit } from './group-commit.ts'
 import {
   changedRow,
   checkFilter,
@@ -18,6 +17,7 @@ import {
 } from './rows.ts'
 import { sqliteFailure } from './sqlite-failure.ts'
 import { filePath, openFile } from './sqlite-file.ts'
+import { groupCommit } from './sqlite-group-commit.ts'
 import { type SqliteTables, sqliteTables } from './sqlite-tables.ts'
 
 /** Options of {@link sqliteStore}. */

@@ -122,4 +122,17 @@ describe('virtual clock', () => {
     await clock.advance(10)
     expect(run).toHaveBeenCalledOnce()
   })
+
+  it('settles where there is no setImmediate and no process, as in a browser', async () => {
+    vi.stubGlobal('setImmediate', undefined)
+    vi.stubGlobal('process', undefined)
+    vi.resetModules()
+    const browser = await import('../../src/testing/virtual-clock.ts')
+    vi.unstubAllGlobals()
+    const clock = browser.virtualClock()
+    const run = vi.fn()
+    clock.timer(10, () => void Promise.resolve().then(() => clock.timer(5, run)))
+    await clock.advance(15)
+    expect(run).toHaveBeenCalledOnce()
+  })
 })

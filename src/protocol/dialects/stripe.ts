@@ -6,10 +6,13 @@ function advice(answer: HeardAnswer): Meaning | null {
   const shouldRetry = answer.header('stripe-should-retry')
   if (answer.status >= 500 && shouldRetry === 'false') return 'storedFailure'
   const error = errorOf(answer.text)
-  if (error.type === 'idempotency_error') return 'conflict'
+  // The code is the narrower word: "in use" is no conflict, whatever type it comes with (B74).
   if (error.code === 'idempotency_key_in_use') return 'inProgress'
   if (error.code === 'lock_timeout') return 'refusedWithoutEffect'
-  return null
+  if (error.type === 'idempotency_error') return 'conflict'
+  // What may be asked again is no final refusal; 401, 409 and 429 have a meaning of their own.
+  const final = answer.status >= 400 && ![401, 409, 429].includes(answer.status)
+  return shouldRetry === 'true' && final ? 'ambiguous' : null
 }
 
 function errorOf(text: string): { type?: unknown; code?: unknown } {
