@@ -14,6 +14,7 @@ const server = '^src/server/'
 const msw = '^src/msw/'
 const testing = '^src/testing/'
 const dialects = '^src/dialects\\.ts$'
+const setup = '^src/setup\\.ts$'
 const fetchEntry = '^src/fetch\\.ts$'
 const indexEntry = '^src/index\\.ts$'
 const base = [protocol, ports, errors]
@@ -33,8 +34,9 @@ const zones = [
   { name: 'server', files: server, except: decide, imports: [server, platform, ...base], packages: ['pg'] },
   { name: 'msw', files: msw, imports: [msw, server, platform, ...base], packages: ['msw'] },
   { name: 'testing', files: testing, imports: [testing, ...base] },
-  { name: 'fetch', files: fetchEntry, imports: [engine, stores, platform, ...base] },
-  { name: 'index', files: indexEntry, imports: [fetchEntry, engine, stores, platform, ...base], packages: ['ky'] },
+  { name: 'setup', files: setup, imports: [engine, stores, platform, ...base] },
+  { name: 'fetch', files: fetchEntry, imports: [setup, engine, ...base] },
+  { name: 'index', files: indexEntry, imports: [fetchEntry, setup, engine, ...base], packages: ['ky', 'uuid'] },
 ]
 
 const packageFiles = (names) => `node_modules/(${names.join('|')})/`

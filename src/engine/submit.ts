@@ -90,8 +90,8 @@ export interface SubmitParts {
 }
 
 const longestId = 512
-/** Text that no encoding can carry: stores would not give it back as it was. */
-const loneSurrogate: RegExp = /\p{Surrogate}/u
+/** Text that not every store can give back as it was: lone surrogates and NUL. */
+const unstorable: RegExp = /[\0\p{Surrogate}]/u
 
 export function createSubmitter(parts: SubmitParts): Submitter {
   const { options, store, platform, ledger, announcer, policies } = parts
@@ -402,7 +402,7 @@ function laneOf(scope: string, named: string | undefined, { method, url }: Store
 }
 
 function checkCall({ intent, lane, waitMs }: IntentCall): void {
-  if (typeof intent !== 'string' || intent === '' || intent.length > longestId || loneSurrogate.test(intent)) {
+  if (typeof intent !== 'string' || intent === '' || intent.length > longestId || unstorable.test(intent)) {
     throw new ConfigError(
       'intent',
       `give a stable name of 1 to ${longestId} characters for what should happen once, e.g. "checkout:cart-42"`,

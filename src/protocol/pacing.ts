@@ -76,15 +76,13 @@ export function report(
   pauseMs: number | null,
   now: number,
 ): OriginPace {
-  const pausedUntil = pauseMs === null ? pace.pausedUntil : Math.max(pace.pausedUntil, now + pauseMs)
+  // Who asks for less gets less from all intents, a pause even where it named none, and no burst of retries (B68).
+  const pauseFor = pauseMs ?? (health === 'throttled' ? policy.refillMs : 0)
+  const pausedUntil = Math.max(pace.pausedUntil, now + pauseFor)
   if (health === 'failed') return { ...pace, failures: pace.failures + 1, probing: false, pausedUntil }
   const afterOutage = pace.failures >= policy.outageAfter
-  return {
-    ...pace,
-    tokens: Math.min(policy.budget, pace.tokens + 1),
-    failures: 0,
-    probing: false,
-    pausedUntil,
-    spreadUntil: afterOutage ? now + policy.spreadMs : pace.spreadUntil,
-  }
+  const spreadUntil = afterOutage ? now + policy.spreadMs : pace.spreadUntil
+  const alive = { ...pace, failures: 0, probing: false, pausedUntil, spreadUntil }
+  if (health === 'throttled') return { ...alive, tokens: 0, tokensAt: now }
+  return { ...alive, tokens: Math.min(policy.budget, pace.tokens + 1) }
 }

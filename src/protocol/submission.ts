@@ -1,6 +1,6 @@
 /** What submitting an id again means (P6-P8): join, the stored outcome, a new intent, or a typed refusal. Pure. */
 import { type FingerprintInput, FingerprintVersionError, sameFingerprint } from './fingerprint.ts'
-import { type IntentRecord, isInDoubt } from './record.ts'
+import { holdsLane, type IntentRecord } from './record.ts'
 import type { StateName } from './states.ts'
 
 /** What to do with a submit, given the current record of its id. */
@@ -53,10 +53,10 @@ function isSame({ fingerprint }: IntentRecord, input: FingerprintInput): boolean
   }
 }
 
-/** True when the app may forget the record: settled, and nothing may still happen (P8). */
+/** True when the app may forget the record: settled, nothing may still happen (P8), and no stopped lane would go on (P34). */
 export function isForgettable(record: IntentRecord): boolean {
   const { state, keyOrigin } = record
-  if (keyOrigin === 'derived' || isInDoubt(record)) return false
+  if (keyOrigin === 'derived' || holdsLane(record)) return false
   if (state.name === 'abandoned') return state.freed
   return (
     state.name === 'succeeded' || state.name === 'rejected' || state.name === 'conflicted' || state.name === 'cancelled'
