@@ -143,8 +143,8 @@ export interface IntentStore {
    * what is stored.
    */
   due(client: string, scope: string, now: number, limit: number): Promise<readonly StoredRow[]>
-  /** The smallest `dueAt` of this scope, or null. */
-  nextDueAt(client: string, scope: string): Promise<number | null>
+  /** The smallest `dueAt` of this scope above `after` (default: of all), or null. */
+  nextDueAt(client: string, scope: string, after?: number): Promise<number | null>
   /** The lane's first row with `laneHolds`, or undefined when nothing is in the way. */
   laneHead(client: string, lane: string): Promise<StoredRow | undefined>
   /** Rows of this scope whose `twin` is this digest. */

@@ -140,7 +140,15 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
 
   const takeTicket = createTickets({ scope: options.scope, now: () => clock.now(), monotonic: () => clock.monotonic() })
 
+  /** Keys that this context saw blocked: a new submit wakes them (P33). Others wait for `authChanged` or the slow poll. */
+  const blocked = new Set<string>()
+
   const unsubscribe = [
+    announcer.subscribe((note) => {
+      if (note.type !== 'state') return
+      if (note.to === 'blocked') blocked.add(note.key)
+      else blocked.delete(note.key)
+    }),
     signals.onWake((why) => (why === 'online' ? schedule.release(onlineSpreadMs) : schedule.wake())),
     channel.onMessage(({ client, key }) => {
       if (client === options.name && announcer.watched().has(key)) schedule.wake()
@@ -216,7 +224,18 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
       },
     }
     ticket.used(handle, submitted)
+    if (blocked.size > 0) track(submitted.then(wakeSeenBlocked)).catch(() => {})
     return asIntentPromise(answer(), handle)
+  }
+
+  async function wakeSeenBlocked(): Promise<void> {
+    const scope = options.scope()
+    if (scope === null) return
+    for (const key of blocked) {
+      const row = await store.byKey({ client: options.name, scope, key })
+      // Without a time it waits for a person or its lane, which a submit does not change.
+      if (row?.state === 'blocked' && row.dueAt !== null) schedule.start(row)
+    }
   }
 
   async function wakeBlocked(): Promise<void> {

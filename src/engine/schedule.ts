@@ -54,6 +54,10 @@ export function createSchedule({
   const active = new Map<string, Promise<void>>()
   const deferred = new Map<string, number>()
   const waited = new Set<string>()
+  /** Asked to start while as many were under way as may be. */
+  const queued = new Map<string, StoredRow>()
+  /** Revision at which work on a row ended. */
+  const fruitless = new Map<string, number>()
   const recovered = new Set<string>()
   let timer: Timer | null = null
   let passing: Promise<void> | null = null
@@ -96,38 +100,38 @@ export function createSchedule({
       await recover(scope)
       recovered.add(scope)
     }
-    await lookAtWatched()
+    await lookAtWatched(scope)
     const now = clock.now()
     for (const [key, until] of deferred) if (until <= clock.monotonic()) ended(key)
     const rows = await store.due(options.name, scope, now, active.size + deferred.size + options.retry.concurrency)
-    for (const row of rows) if (isStartable(row.key)) start(row)
-    return sleepUntil(await store.nextDueAt(options.name, scope), now)
+    const dueKeys = new Set(rows.map(({ key }) => key))
+    for (const key of fruitless.keys()) if (!dueKeys.has(key)) fruitless.delete(key)
+    for (const row of rows) {
+      if (active.has(row.key) || deferred.has(row.key)) continue
+      // Worked on before, and nothing came of it: a record that cannot be read, say. It must not be a busy loop.
+      if (fruitless.get(row.key) === row.revision) defer(row.key, longestSleepMs)
+      else if (active.size < options.retry.concurrency) run(row)
+    }
+    return sleepUntil(await store.nextDueAt(options.name, scope, now), now)
   }
 
   function ended(key: string): void {
     deferred.delete(key)
     waited.add(key)
+    fruitless.delete(key)
   }
 
-  function isStartable(key: string): boolean {
-    return !stopped && !active.has(key) && !deferred.has(key) && active.size < options.retry.concurrency
-  }
-
+  /** What is due already is being worked on or was put off: the end of that wakes us. */
   function sleepUntil(nextDueAt: number | null, now: number): number {
     const sleeps = [longestSleepMs]
     if (announcer.watched().size > 0) sleeps.push(watchMs)
-    // What is due already is being worked on or was put off: its end, or the end of the deferral, wakes us.
-    if (nextDueAt !== null && nextDueAt > now) sleeps.push(nextDueAt - now)
-    else if (nextDueAt !== null && active.size < options.retry.concurrency && active.size === 0 && deferred.size === 0)
-      sleeps.push(watchMs)
+    if (nextDueAt !== null) sleeps.push(nextDueAt - now)
     for (const until of deferred.values()) sleeps.push(until - clock.monotonic())
     return Math.min(...sleeps)
   }
 
   /** What other contexts did to the rows that somebody here waits for. */
-  async function lookAtWatched(): Promise<void> {
-    const scope = options.scope()
-    if (scope === null) return
+  async function lookAtWatched(scope: string): Promise<void> {
     for (const key of announcer.watched()) {
       if (active.has(key)) continue
       const row = await store.byKey({ client: options.name, scope, key })
@@ -136,23 +140,36 @@ export function createSchedule({
     }
   }
 
+  /** Ahead of what a pass would pick, but never more at once than is allowed (B68). */
   function start(row: StoredRow): void {
     if (stopped || active.has(row.key)) return
+    deferred.delete(row.key)
+    if (active.size < options.retry.concurrency) run(row)
+    else queued.set(row.key, row)
+  }
+
+  function run(row: StoredRow): void {
+    queued.delete(row.key)
     const running = work(row)
-      .catch((error: unknown) => {
-        // The store failed, or a bug: either way nothing was decided, and the row is looked at again.
-        announcer.warn({
-          code: 'store_failed',
-          message: 'Working on an intent failed; it is tried again.',
-          intentId: row.id,
-          key: row.key,
-          error,
-        })
-        defer(row.key, afterFailureMs)
-      })
+      .then(
+        () => void fruitless.set(row.key, row.revision),
+        (error: unknown) => {
+          // The store failed, or a bug: either way nothing was decided, and the row is looked at again.
+          announcer.warn({
+            code: 'store_failed',
+            message: 'Working on an intent failed; it is tried again.',
+            intentId: row.id,
+            key: row.key,
+            error,
+          })
+          defer(row.key, afterFailureMs)
+        },
+      )
       .then(() => {
         active.delete(row.key)
         if (!deferred.has(row.key)) waited.delete(row.key)
+        const [next] = queued.values()
+        if (next !== undefined && !stopped) run(next)
         wake()
       })
     active.set(row.key, running)

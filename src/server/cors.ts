@@ -25,7 +25,12 @@ export type Handler = (request: Request) => Promise<Response> | Response
  *
  * @throws TypeError for `*` with credentials: browsers refuse that.
  * @example
- * const handle = cors({ origins: ['https://shop.example'] })(createOrder)
+ * ```ts
+ * import { cors } from 'samekey/server'
+ *
+ * const withCors = cors({ origins: ['https://shop.example'] })
+ * export const handle = withCors(async () => new Response('hello'))
+ * ```
  */
 export function cors(options: CorsOptions): (handler: Handler) => Handler {
   const { origins, credentials = false, maxAgeSeconds = 600 } = options

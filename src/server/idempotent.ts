@@ -33,15 +33,33 @@ export interface IdempotentHandler {
  *
  * @throws ConfigError for an option that cannot be meant.
  * @example
- * const createOrder = idempotent({
+ * ```ts
+ * import pg from 'pg'
+ * import { idempotent, json } from 'samekey/server'
+ * import { migrate, postgresServerStore } from 'samekey/server/postgres'
+ *
+ * const pool = new pg.Pool()
+ * pool.on('error', console.error)
+ * await migrate(pool)
+ *
+ * export const createOrder = idempotent({
  *   store: postgresServerStore(pool),
  *   operation: 'orders.create',
- *   scope: async (request) => (await sessionOf(request)) ?? new Response(null, { status: 401 }),
+ *   keysUrl: '/idempotency-keys',
+ *   scope: (request) => {
+ *     const user = request.headers.get('authorization') // your authentication
+ *     return user === null ? new Response(null, { status: 401 }) : { tenant: 'shop', principal: user }
+ *   },
  *   execute: async ({ transaction, body }) => {
- *     const { rows } = await transaction.query('insert into orders (item) values ($1) returning id', [itemOf(body)])
- *     return json(201, { id: rows[0]?.id })
+ *     const order = body.kind === 'json' ? JSON.stringify(body.value) : '{}'
+ *     const { rows } = await transaction.query<{ id: number }>(
+ *       'insert into orders (content) values ($1) returning id',
+ *       [order],
+ *     )
+ *     return json(201, rows[0])
  *   },
  * })
+ * ```
  */
 export function idempotent<Transaction>(options: IdempotentOptions<Transaction>): IdempotentHandler {
   const settings = settingsOf(options)

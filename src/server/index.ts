@@ -7,6 +7,7 @@
  * import { createServer } from 'node:http'
  * import { getRequestListener } from '@hono/node-server'
  *
+ * const handle = async (request: Request) => new Response(`You asked for ${request.url}`)
  * createServer(getRequestListener(handle)).listen(3000)
  * ```
  */

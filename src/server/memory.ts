@@ -82,6 +82,7 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
 
       async claim(id, key): Promise<Claim> {
         const name = nameOf(id)
+        if (mine.has(name)) return { seen: 'taken' }
         // A rival that rolled back leaves the key free, perhaps for another one that waited too: look again each time.
         for (let rival = held.get(name); rival !== undefined; rival = held.get(name)) {
           if (!(await waitFor(rival, waitMs))) return { seen: 'busy' }
@@ -93,7 +94,10 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
         return { seen: 'inserted', now: entry.row.createdAt, expiresAt: entry.row.expiresAt }
       },
 
-      read,
+      async read(id) {
+        const own = mine.get(nameOf(id))
+        return own === undefined ? read(id) : { row: own.row, now: now() }
+      },
 
       undo() {
         effects = []

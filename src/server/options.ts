@@ -52,7 +52,11 @@ export interface Limits {
   readonly requestBytes?: number
   /** Longest answer body that is stored, bytes; a longer one is sent once and not kept. Default 1 MiB. */
   readonly answerBytes?: number
-  /** How long a request waits for a running one with the same key before it is told "in progress", ms. `Infinity` waits. Default 2000. */
+  /**
+   * How long a request waits for a running one with the same key before it is told "in progress", ms. Default 2000.
+   * `Infinity` waits as long as it takes; then `execute` must use no other connection of the pool than its own
+   * transaction's, or those who wait may hold the last ones that it needs.
+   */
   readonly waitMs?: number
   /** The same for a void, ms. Default 10000. */
   readonly voidWaitMs?: number
@@ -73,9 +77,9 @@ export interface IdempotentOptions<Transaction> {
   /** What of the request decides the result (P15). Default: all of it. */
   readonly fingerprint?: FingerprintRules
   /**
-   * How long a key is remembered, ms (P57). Default 24 hours. Clients must not be told more than this. Before making
-   * it longer, let a grace of at least the new length be in force for one old retention: rows that were inserted
-   * before are reaped by the rule of their own time.
+   * How long a key is remembered, ms (P57). Default 24 hours. Clients must not be told more than this. Rows are reaped
+   * by the rule of their own time: before making it longer, raise `graceMs` by the difference and let as much time pass
+   * as the new retention is long. Making it shorter needs no care.
    */
   readonly retentionMs?: number
   /** The longest time between a client's computing an age and the look at the key: queues, proxies, sleep; ms. Default 5 minutes. */

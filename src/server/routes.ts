@@ -18,8 +18,14 @@ export interface IdempotencyRoutesOptions {
  * @returns a handler that answers null for every other path, so that it can stand before or behind other routes.
  * @throws ConfigError when two handlers have one operation's name.
  * @example
- * const keys = idempotencyRoutes({ keysUrl: '/idempotency-keys', operations: [createOrder] })
- * const handle = async (request: Request) => (await keys(request)) ?? createOrder(request)
+ * ```ts
+ * import { type IdempotentHandler, idempotencyRoutes } from 'samekey/server'
+ *
+ * export function withKeys(createOrder: IdempotentHandler): (request: Request) => Promise<Response> {
+ *   const keys = idempotencyRoutes({ keysUrl: '/idempotency-keys', operations: [createOrder] })
+ *   return async (request) => (await keys(request)) ?? createOrder(request)
+ * }
+ * ```
  */
 export function idempotencyRoutes(options: IdempotencyRoutesOptions): (request: Request) => Promise<Response | null> {
   const byName = new Map(options.operations.map((handler) => [handler.operation, handler]))

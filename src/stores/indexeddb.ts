@@ -120,10 +120,15 @@ export function indexedDbStore(options: IndexedDbStoreOptions = {}): IntentStore
       })
     },
 
-    async nextDueAt(client, scope) {
+    async nextDueAt(client, scope, after) {
       checkText(client, scope)
       return use('readonly', async (store) => {
-        const first = await promisifyRequest(store.index('due').openKeyCursor(under(client, scope)))
+        // An array sorts behind every number, so this begins behind all rows that are due at `after`.
+        const range =
+          after === undefined
+            ? under(client, scope)
+            : IDBKeyRange.bound([client, scope, after, []], [client, scope, []])
+        const first = await promisifyRequest(store.index('due').openKeyCursor(range))
         return (first?.key as Keys['due'] | undefined)?.[2] ?? null
       })
     },

@@ -142,10 +142,11 @@ export function memoryStore(options: MemoryStoreOptions = {}): IntentStore {
         return rows.slice(0, Math.min(end, Math.max(0, limit)))
       }),
 
-    nextDueAt: (client, scope) =>
+    nextDueAt: (client, scope, after = Number.NEGATIVE_INFINITY) =>
       transaction(() => {
         checkText(client, scope)
-        return shelf.due.get(named(client, scope))?.[0]?.dueAt ?? null
+        const rows = shelf.due.get(named(client, scope)) ?? []
+        return rows[lowerBound(rows, (row) => dueTime(row) > after)]?.dueAt ?? null
       }),
 
     laneHead: (client, lane) =>

@@ -22,8 +22,8 @@ export interface SqliteTables {
   blob(key: RowKey, name: BlobName): Uint8Array | undefined
   /** Rows with `dueAt <= now`, the longest due first. */
   due(client: string, scope: string, now: number, limit: number): StoredRow[]
-  /** The smallest `dueAt`, or null. */
-  nextDueAt(client: string, scope: string): number | null
+  /** The smallest `dueAt` above `after`, or null. */
+  nextDueAt(client: string, scope: string, after: number): number | null
   /** The first row that holds its lane. */
   laneHead(client: string, lane: string): StoredRow | undefined
   /** Rows with this twin. */
@@ -61,7 +61,7 @@ export function sqliteTables(db: DatabaseSync): SqliteTables {
   const dueRows = db.prepare(`
     ${select} WHERE client = $client AND scope = $scope AND dueAt <= $now ORDER BY dueAt, seq LIMIT $limit`)
   const nextDue = db.prepare(`
-    SELECT dueAt FROM rows WHERE client = $client AND scope = $scope AND dueAt IS NOT NULL ORDER BY dueAt LIMIT 1`)
+    SELECT dueAt FROM rows WHERE client = $client AND scope = $scope AND dueAt > $after ORDER BY dueAt LIMIT 1`)
   const headRow = db.prepare(`
     ${select} WHERE client = $client AND lane = $lane AND laneHolds = 1 ORDER BY seq LIMIT 1`)
   const twinRows = db.prepare(`${select} WHERE client = $client AND scope = $scope AND twin = $twin ORDER BY seq`)
@@ -92,7 +92,8 @@ export function sqliteTables(db: DatabaseSync): SqliteTables {
     },
 
     due: (client, scope, now, limit) => dueRows.all({ client, scope, now, limit: wholeLimit(limit) }).map(presentRow),
-    nextDueAt: (client, scope) => (nextDue.get({ client, scope }) as { dueAt: number } | undefined)?.dueAt ?? null,
+    nextDueAt: (client, scope, after) =>
+      (nextDue.get({ client, scope, after }) as { dueAt: number } | undefined)?.dueAt ?? null,
     laneHead: (client, lane) => rowFrom(headRow.get({ client, lane })),
     twins: (client, scope, twin) => twinRows.all({ client, scope, twin }).map(presentRow),
 

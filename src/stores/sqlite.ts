@@ -149,10 +149,10 @@ export function sqliteStore(path: string, options: SqliteStoreOptions = {}): Int
         return tables.due(client, scope, now, limit)
       }),
 
-    nextDueAt: (client, scope) =>
+    nextDueAt: (client, scope, after = Number.MIN_SAFE_INTEGER) =>
       read((tables) => {
         checkText(client, scope)
-        return tables.nextDueAt(client, scope)
+        return tables.nextDueAt(client, scope, after)
       }),
 
     laneHead: (client, lane) =>

@@ -411,6 +411,15 @@ export function storeContract(name: string, make: () => StoreBench | Promise<Sto
         await store.remove(sooner, { revision: 1 })
         expect(await store.nextDueAt('client', 'scope')).toBe(1_800_000_000_000)
       })
+
+      it('nextDueAt looks past what is due already: that must not hide the next time', async (store) => {
+        await insert(store, row({ dueAt: 10 }))
+        await insert(store, row({ dueAt: 10 }))
+        await insert(store, row({ dueAt: 20 }))
+        expect(await store.nextDueAt('client', 'scope', 9)).toBe(10)
+        expect(await store.nextDueAt('client', 'scope', 10)).toBe(20)
+        expect(await store.nextDueAt('client', 'scope', 20)).toBe(null)
+      })
     })
 
     tools.describe('lanes', () => {

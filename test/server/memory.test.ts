@@ -1,8 +1,8 @@
-import { type MemoryTransaction, memoryServerStore } from 'samekey/server'
+import { idempotent, json, type MemoryTransaction, memoryServerStore } from 'samekey/server'
 import { virtualClock } from 'samekey/testing'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { serverPromises } from './promises.ts'
-import { DAY_MS, gate, HOUR_MS, idOf, shop, type World } from './world.ts'
+import { DAY_MS, gate, HOUR_MS, idOf, post, scope, shop, type World } from './world.ts'
 
 function memoryWorld(): World<MemoryTransaction> {
   const clock = virtualClock()
@@ -67,6 +67,19 @@ describe('memoryServerStore', () => {
     expect(await claim()).toMatchObject({ seen: 'inserted' })
   })
 
+  it('a unit sees its own row, and does not wait for itself', async () => {
+    const { store } = memoryWorld()
+    const seen = await store.begin({ waitMs: Number.POSITIVE_INFINITY }, async (unit) => {
+      const claims = [await unit.claim(idOf('k-1'), newKey), await unit.claim(idOf('k-1'), newKey)]
+      const { row } = await unit.read(idOf('k-1'))
+      return {
+        commit: false,
+        value: [...claims.map((claim) => claim.seen), row?.state, (await unit.read(idOf('k-2'))).row],
+      }
+    })
+    expect(seen).toEqual(['inserted', 'taken', 'running', null])
+  })
+
   it('a transaction that is over takes no more effects, and only a claimed key is finished', async () => {
     const world = memoryWorld()
     let leaked: MemoryTransaction | undefined
@@ -83,5 +96,31 @@ describe('memoryServerStore', () => {
       return { commit: true, value: undefined }
     })
     await expect(finishing).rejects.toThrow(/claimed/)
+  })
+})
+
+describe('the default report', () => {
+  it('is one line on the console: damage is never silent', async () => {
+    const said = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const thrown = 'no Error at all'
+    const options = { store: memoryServerStore(), operation: 'orders.create', scope } as const
+    const failing = idempotent({
+      ...options,
+      execute() {
+        throw thrown
+      },
+    })
+    await failing(post('k-1', {}))
+    expect(said).toHaveBeenCalledWith(
+      'samekey: executeFailed in orders.create key k-1 of acme/ann: Something was thrown that is no Error.',
+      thrown,
+    )
+    const broken = idempotent({
+      ...options,
+      scope: () => ({ tenant: '', principal: '' }),
+      execute: () => json(200, {}),
+    })
+    await broken(post('k-1', {}))
+    expect(said).toHaveBeenLastCalledWith('samekey: entryFailed in orders.create: scope failed.', expect.any(Error))
   })
 })

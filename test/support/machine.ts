@@ -35,7 +35,9 @@ export const PLAIN: Policy = { ...POLICY, voids: false, looksUp: false }
 /** One that does not de-duplicate (F24). */
 export const NONE: Policy = { ...PLAIN, deduplicates: false, retentionMs: null }
 
-export function context(change: Partial<Context> & { readonly now?: number; readonly serverNow?: number | null } = {}): Context {
+export function context(
+  change: Partial<Context> & { readonly now?: number; readonly serverNow?: number | null } = {},
+): Context {
   const { now = NOW, serverNow = null, ...rest } = change
   return {
     times: { now, serverNow },
@@ -101,7 +103,9 @@ export const MONITOR: Monitor = {
   phase: 'running',
 }
 
-export const sending = (change: Partial<{ number: number; at: number; serverAt: number | null; exact: boolean }> = {}): State => ({
+export const sending = (
+  change: Partial<{ number: number; at: number; serverAt: number | null; exact: boolean }> = {},
+): State => ({
   name: 'sending',
   attempt: { number: 1, at: NOW, serverAt: null, exact: true, ...change },
 })
@@ -198,12 +202,19 @@ export const EVENTS: { readonly [name in EventName]: Extract<IntentEvent, { type
 }
 
 /** An event by name, with other members. */
-export function event<N extends EventName>(name: N, change: Partial<Extract<IntentEvent, { type: N }>> = {}): IntentEvent {
+export function event<N extends EventName>(
+  name: N,
+  change: Partial<Extract<IntentEvent, { type: N }>> = {},
+): IntentEvent {
   return { ...EVENTS[name], ...change } as IntentEvent
 }
 
 /** The step for an event; fails where the table has none. */
-export function step(before: IntentRecord, happening: IntentEvent | EventName, where: Partial<Parameters<typeof context>[0]> = {}): Step {
+export function step(
+  before: IntentRecord,
+  happening: IntentEvent | EventName,
+  where: Partial<Parameters<typeof context>[0]> = {},
+): Step {
   const result = transition(before, typeof happening === 'string' ? event(happening) : happening, context(where))
   if (result === null) throw new Error(`The table has no row for this event in ${before.state.name}.`)
   return result
@@ -228,7 +239,7 @@ export const anyEvent: fc.Arbitrary<IntentEvent> = fc
   .record({
     name: fc.constantFrom(...eventNames),
     flag: fc.boolean(),
-    told: told,
+    told: toldMs,
     expires: fc.constantFrom(null, NOW, NOW + DAY),
     kept: fc.constantFrom<Answer | null>(null, answer(), CUT_OFF, answer({ status: 422, body: 'cut_off' })),
   })
