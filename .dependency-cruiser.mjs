@@ -36,7 +36,7 @@ const zones = [
   { name: 'testing', files: testing, imports: [testing, ...base] },
   { name: 'setup', files: setup, imports: [engine, stores, platform, ...base] },
   { name: 'fetch', files: fetchEntry, imports: [setup, engine, ...base] },
-  { name: 'index', files: indexEntry, imports: [fetchEntry, setup, engine, ...base], packages: ['ky', 'uuid'] },
+  { name: 'index', files: indexEntry, imports: [fetchEntry, setup, engine, ...base], packages: ['ky'] },
 ]
 
 const packageFiles = (names) => `node_modules/(${names.join('|')})/`

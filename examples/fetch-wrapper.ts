@@ -48,7 +48,7 @@ console.log(`the order is ${order.id}; ${server.orders()} order on the server`)
 // A GET is nobody's intent: it passes through, and nothing of it is stored.
 const page = await safeFetch(`${server.url}/orders`)
 const { intents } = await safeFetch.intents.list()
-console.log(`a GET was answered ${page.status}; ${intents.length} intent is stored`)
+console.log(`a GET found ${((await page.json()) as unknown[]).length} order; ${intents.length} intent is stored`)
 
 await safeFetch.stop()
 await server.close()

@@ -15,11 +15,11 @@ import { startOrderServer } from './support/order-server.ts'
 
 const invoice = { id: 'invoice-7', amount: '19.90', currency: 'EUR' }
 
-function client(baseUrl: string, file: string): Client {
+function client(baseUrl: string, store: ReturnType<typeof sqliteStore>): Client {
   return createClient({
     baseUrl,
     dialect: samekey,
-    store: sqliteStore(file),
+    store,
     scope: () => 'billing',
     auth: () => ({ scope: 'billing', headers: { authorization: 'billing' } }),
   })
@@ -28,7 +28,7 @@ function client(baseUrl: string, file: string): Client {
 const [life, url = '', file = ''] = process.argv.slice(2)
 
 if (life === 'first') {
-  const orders = client(url, file)
+  const orders = client(url, sqliteStore(file))
   const { id } = await orders.post('orders', { intent: `bill:${invoice.id}`, json: invoice }).stored
   console.log(`first process: ${id} is written down; killed now`)
   process.kill(process.pid, 'SIGKILL')
@@ -43,11 +43,13 @@ const args = [...process.execArgv, import.meta.filename, 'first', absent.url, ou
 const { signal } = spawnSync(process.execPath, args, { stdio: 'inherit' })
 
 const server = await startOrderServer(Number(new URL(absent.url).port))
-const orders = client(server.url, outbox)
+const store = sqliteStore(outbox)
+const orders = client(server.url, store)
 const outcome = await orders.intents.wait(`bill:${invoice.id}`)
 console.log(`first process: ended by ${signal}`)
 console.log(`second process: ${outcome.id} ${outcome.state}; ${server.orders()} order on the server`)
 
 await orders.stop()
+await store.close()
 await server.close()
 rmSync(folder, { recursive: true })

@@ -1,4 +1,5 @@
 /** `samekey/fetch`: the durable fetch, without ky. What is not named passes straight through. */
+import { alreadyRead, type BodySource, isStreamed, refuseStringified, takeStream } from './engine/body.ts'
 import type { ClientControl, Engine } from './engine/engine.ts'
 import type { IntentHandle, IntentPromise } from './engine/handle.ts'
 import { asIntentPromise } from './engine/handle.ts'
@@ -6,6 +7,7 @@ import type { EngineOptions } from './engine/options.ts'
 import { type IntentCall, matchingOperation } from './engine/submit.ts'
 import type { Ticket } from './engine/tickets.ts'
 import { ConfigError } from './errors.ts'
+import { readKeyHeader } from './protocol/key.ts'
 import { SAMEKEY_INTENT } from './protocol/wire.ts'
 import { absoluteBase, setUp } from './setup.ts'
 
@@ -25,7 +27,21 @@ export type IntentInit = { readonly [option in Exclude<keyof IntentCall, 'signal
 
 /** fetch, which takes the intent's options besides its own. */
 export interface SafeFetch extends ClientControl {
+  /**
+   * Submits an intent, or joins the one of that name (P6). Resolves with every final answer of the server, refusals
+   * included; everything that goes wrong is a rejection.
+   *
+   * @throws ConfigError, IntentMismatchError, PossibleDuplicateError, UnsupportedBodyError, StoreWriteError,
+   * RecordSetAsideError, SubmitTooLateError when it could not be submitted: see each for what is stored.
+   * @throws OutcomeUnknownError, CancelledError, AbandonedError for an end without an answer; KeyConflictError for a
+   * conflict whose answer was not kept.
+   * @throws StillOpenError when `waitMs` is over, AbortError when `signal` aborts: the intent goes on (P36).
+   */
   (input: string | URL | Request, init: RequestInit & IntentInit & { readonly intent: string }): IntentPromise
+  /**
+   * Named by the `samekey-intent` header, by `intentOf` or by its own key header, it is an intent as above; else it
+   * passes through untouched and unstored (P2).
+   */
   (input: string | URL | Request, init?: RequestInit & IntentInit): Promise<Response>
 }
 
@@ -38,8 +54,10 @@ export interface FetchOptions extends EngineOptions {
 }
 
 /** How a layer above, which reaches fetch some ticks later, hands over what it claimed at once. */
-interface TicketInit {
+interface ClaimedInit {
   readonly samekeyTicket?: () => Ticket
+  /** A streamed body, which that layer could not put into a Request. */
+  readonly samekeyBody?: () => BodySource
 }
 
 const readOnly: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
@@ -67,35 +85,44 @@ export function fetchOver(engine: Engine, options: Pick<FetchOptions, 'baseUrl' 
 
   function safeFetch(
     input: string | URL | Request,
-    init: RequestInit & IntentInit & TicketInit = {},
+    init: (RequestInit & IntentInit & ClaimedInit) | null = {},
   ): Promise<Response> {
+    // fetch takes null for "no options".
+    const given = init ?? {}
     try {
-      return begin(input, init)
+      return begin(input, given)
     } catch (error) {
-      return refused(init.intent ?? '', error)
+      return refused(given.intent ?? '', error)
     }
   }
 
-  function begin(input: string | URL | Request, init: RequestInit & IntentInit & TicketInit): Promise<Response> {
-    const { intent, key, operation, lane, again, sendBefore, waitMs, samekeyTicket, ...requestInit } = init
-    const request = new Request(resolved(input), withDuplex(requestInit))
+  function begin(input: string | URL | Request, init: RequestInit & IntentInit & ClaimedInit): Promise<Response> {
+    const { intent, key, operation, lane, again, sendBefore, waitMs, samekeyTicket, samekeyBody, ...requestInit } = init
+    const { body } = requestInit
+    const target = resolved(input)
+    const request = requestOf(target, isStreamed(body) ? { ...requestInit, body: null } : requestInit, intent)
     const headerName = request.headers.get(SAMEKEY_INTENT)
     request.headers.delete(SAMEKEY_INTENT)
-    const pass = (): Promise<Response> => (options.fetch ?? globalThis.fetch)(request, extrasOf(requestInit))
+    const pass = (): Promise<Response> => {
+      const passed = isStreamed(body) ? new Request(target, { duplex: 'half', ...requestInit } as RequestInit) : request
+      return (options.fetch ?? globalThis.fetch)(passed, extrasOf(requestInit))
+    }
     if (readOnly.has(request.method)) return pass()
     const matching = matchingOperation(engine.options, request)
-    const keyHeader = (engine.options.operations.get(operation ?? matching ?? '')?.dialect ?? engine.options.dialect)
-      .keyHeader
-    const headerKey = keyHeader === null ? null : unquoted(request.headers.get(keyHeader))
-    const givenKey = key !== undefined && 'value' in key ? key.value : headerKey
-    const name = intent ?? headerName ?? options.intentOf?.(request.clone()) ?? givenKey
+    const headerKey = keyOf(request, operation ?? matching ?? '')
+    const name = intent ?? headerName ?? options.intentOf?.(request.clone()) ?? givenKey(key) ?? headerKey
     if (name === null || name === undefined) {
-      if (matching === null && operation === undefined) return pass()
+      const said = Object.entries({ operation, key, lane, again, sendBefore, waitMs }).find(
+        ([, value]) => value !== undefined,
+      )
+      if (matching === null && said === undefined) return pass()
       throw new ConfigError(
         'intent',
-        `a write of the operation "${operation ?? matching}" needs a name: give intent, the samekey-intent header, intentOf, or newIntent() for a one-off`,
+        `a write ${matching === null ? `with the option ${said?.[0]}` : `of the operation "${matching}"`} needs a name: give intent, the samekey-intent header, intentOf, or newIntent() for a one-off`,
       )
     }
+    refuseStringified(body, name)
+    const source = samekeyBody?.() ?? (isStreamed(body) ? takeStream(body, name) : request)
     const signal = init.signal ?? (input instanceof Request ? input.signal : undefined)
     const call: IntentCall = {
       intent: name,
@@ -107,7 +134,22 @@ export function fetchOver(engine: Engine, options: Pick<FetchOptions, 'baseUrl' 
       ...(waitMs !== undefined && { waitMs }),
       ...(signal && { signal }),
     }
-    return engine.submit(call, request, headerKey, samekeyTicket?.())
+    return engine.submit(call, { request, source, headerKey }, samekeyTicket?.())
+  }
+
+  /** The key in the request's own key header (P5): one value, raw or quoted; null without one. */
+  function keyOf(request: Request, operation: string): string | null {
+    const { keyHeader } = engine.options.operations.get(operation)?.dialect ?? engine.options.dialect
+    if (keyHeader === null) return null
+    const found = readKeyHeader(request.headers.get(keyHeader))
+    if (found.ok) return found.key
+    if (found.reason === 'missing') return null
+    throw new ConfigError(
+      `headers.${keyHeader.toLowerCase()}`,
+      found.reason === 'multiple'
+        ? 'holds more than one key, and nothing says which is meant; give one'
+        : 'holds no key that can be sent safely; give 1 to 255 characters of printable ASCII without space, ", comma and \\',
+    )
   }
 
   function resolved(input: string | URL | Request): URL | Request {
@@ -136,11 +178,29 @@ const requestOptions: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Streams may be sent only with this word, and it says nothing about other bodies. */
-function withDuplex(init: RequestInit): RequestInit {
-  const { body } = init
-  const streams = typeof body === 'object' && body !== null && Symbol.asyncIterator in body
-  return streams || body instanceof ReadableStream ? ({ duplex: 'half', ...init } as RequestInit) : init
+/** The request as fetch makes it. For what is named, a request that cannot be made is a wrong call of ours. */
+function requestOf(target: URL | Request, init: RequestInit, intent: string | undefined): Request {
+  try {
+    return new Request(target, init)
+  } catch (cause) {
+    const name = intent ?? headersOf(target, init)?.get(SAMEKEY_INTENT)
+    // What passes through fails as fetch does.
+    if (name === undefined || name === null) throw cause
+    if (target instanceof Request && target.bodyUsed) throw alreadyRead(name, cause)
+    throw new ConfigError('init', 'fetch takes no such request; the cause says why', { intentId: name, cause })
+  }
+}
+
+function headersOf(target: URL | Request, { headers }: RequestInit): Headers | null {
+  try {
+    return new Headers(headers ?? (target instanceof Request ? target.headers : {}))
+  } catch {
+    return null
+  }
+}
+
+function givenKey(key: IntentInit['key']): string | undefined {
+  return typeof key === 'object' && key !== null && 'value' in key ? key.value : undefined
 }
 
 /** A wrong call rejects, and is a handle all the same. */
@@ -148,11 +208,4 @@ function refused(id: string, error: unknown): IntentPromise {
   const failure = Promise.reject(error)
   const handle: IntentHandle = { id, stored: failure, outcome: () => failure }
   return asIntentPromise(failure, handle)
-}
-
-/** A quoted structured-field string is the same key as the raw token (section 16). */
-function unquoted(value: string | null): string | null {
-  const text = value?.trim() ?? ''
-  if (text === '') return null
-  return text.length > 1 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text
 }

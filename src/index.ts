@@ -1,15 +1,15 @@
 /** `samekey`: ky on top of the durable fetch. Prefix, json, searchParams, hooks and shortcuts are ky's; retries are ours. */
 import ky, { HTTPError, type KyInstance, type Options as KyOptions, type ResponsePromise } from 'ky'
-import { v7 } from 'uuid'
 import { answeredIntent } from './engine/answered.ts'
+import { isStreamed, refuseStringified, takeStream } from './engine/body.ts'
 import type { ClientControl } from './engine/engine.ts'
 import type { IntentHandle } from './engine/handle.ts'
 import { unstorable } from './engine/json-body.ts'
-import type { IntentCall } from './engine/submit.ts'
+import { fixedCall, type IntentCall } from './engine/submit.ts'
 import type { Ticket } from './engine/tickets.ts'
 import { ConfigError, KeyConflictError, UnsupportedBodyError } from './errors.ts'
 import { type FetchOptions, fetchOver, type SafeFetch } from './fetch.ts'
-import { setUp } from './setup.ts'
+import { freshId, setUp } from './setup.ts'
 
 export { HTTPError } from 'ky'
 export * from './fetch.ts'
@@ -34,12 +34,25 @@ export type Write<T = unknown> = ResponsePromise<T> & IntentHandle
 
 /** ky's methods over safe writes. */
 export interface Client extends ClientControl {
+  /** A read: passes through ky untouched and unstored (P2). `auth` is not asked; nothing is retried unless `retry` says so. */
   get<T = unknown>(url: string | URL, options?: ReadOptions): ResponsePromise<T>
+  /** A read without a body; see {@link Client.get}. */
   head(url: string | URL, options?: ReadOptions): ResponsePromise
-  /** @throws (rejects) HTTPError for a refusal, with `intentId` and `key` on it; or a typed error where there is no answer. */
+  /**
+   * Submits an intent, or joins the one of that name (P6). Never throws at the call: everything is a rejection.
+   *
+   * @throws HTTPError for a refusal by the server, with `intentId` and `key` on it.
+   * @throws ConfigError, IntentMismatchError, PossibleDuplicateError, UnsupportedBodyError, StoreWriteError,
+   * RecordSetAsideError, SubmitTooLateError when it could not be submitted: see each for what is stored.
+   * @throws KeyConflictError, OutcomeUnknownError, CancelledError, AbandonedError for an end without an answer of its own.
+   * @throws StillOpenError when `waitMs` is over, AbortError when `signal` aborts: the intent goes on (P36).
+   */
   post<T = unknown>(url: string | URL, options: WriteOptions): Write<T>
+  /** Like {@link Client.post}. Writes to one address by PUT, PATCH and DELETE go one after another (P34). */
   put<T = unknown>(url: string | URL, options: WriteOptions): Write<T>
+  /** Like {@link Client.put}. */
   patch<T = unknown>(url: string | URL, options: WriteOptions): Write<T>
+  /** Like {@link Client.put}. */
   delete<T = unknown>(url: string | URL, options: WriteOptions): Write<T>
   /** The durable fetch underneath: for SDKs, or `ky.extend({ fetch: client.fetch, retry: 0, timeout: false })`. */
   readonly fetch: SafeFetch
@@ -59,19 +72,12 @@ export interface Client extends ClientControl {
  * ```
  */
 export function createClient(options: ClientOptions): Client {
-  for (const decided of ['fetch', 'retry', 'timeout', 'totalTimeout', 'baseUrl', 'prefix'] as const) {
-    if (options.ky !== undefined && decided in options.ky) {
-      throw new ConfigError(
-        `ky.${decided}`,
-        'samekey decides this: a second retry loop would send what the first one does not know of (see retry, attemptTimeoutMs, baseUrl, fetch)',
-      )
-    }
-  }
+  refuseDecided(options.ky ?? {}, 'ky.')
   const engine = setUp(options, options.baseUrl)
   const fetch = fetchOver(engine, options)
   const instance = ky.create({
     ...options.ky,
-    ...(options.baseUrl === undefined ? {} : { prefix: prefixOf(options.baseUrl) }),
+    ...(options.baseUrl === undefined ? {} : { prefix: String(options.baseUrl) }),
     fetch: fetch as typeof globalThis.fetch,
     retry: 0,
     timeout: false,
@@ -82,12 +88,11 @@ export function createClient(options: ClientOptions): Client {
   })
 
   function write<T>(method: 'post' | 'put' | 'patch' | 'delete', url: string | URL, call: WriteOptions): Write<T> {
-    const { intent } = call
+    const intent = call?.intent
     const ticket = engine.ticket(intent)
     let promise: ResponsePromise<T>
     try {
-      checkJson(call, intent)
-      promise = begin(instance, method, url, call, ticket)
+      promise = begin(instance, method, url, call ?? {}, ticket)
     } catch (error) {
       promise = Object.assign(Promise.reject(error), shortcuts(error)) as unknown as ResponsePromise<T>
     }
@@ -101,7 +106,7 @@ export function createClient(options: ClientOptions): Client {
       (error: unknown) => ticket.unused(error),
     )
     const handle: IntentHandle = {
-      id: intent,
+      id: intent ?? '',
       stored: ticket.handle.then((inner) => inner.stored),
       outcome: () => ticket.handle.then((inner) => inner.outcome()),
     }
@@ -110,8 +115,8 @@ export function createClient(options: ClientOptions): Client {
   }
 
   const methods = {
-    get: <T>(url: string | URL, read?: ReadOptions) => instance.get<T>(url, read),
-    head: (url: string | URL, read?: ReadOptions) => instance.head(url, read),
+    get: <T>(url: string | URL, read?: ReadOptions) => instance.get<T>(absolute(url), read),
+    head: (url: string | URL, read?: ReadOptions) => instance.head(absolute(url), read),
     post: <T>(url: string | URL, call: WriteOptions) => write<T>('post', url, call),
     put: <T>(url: string | URL, call: WriteOptions) => write<T>('put', url, call),
     patch: <T>(url: string | URL, call: WriteOptions) => write<T>('patch', url, call),
@@ -122,42 +127,88 @@ export function createClient(options: ClientOptions): Client {
   return Object.defineProperties(methods, Object.getOwnPropertyDescriptors(control)) as unknown as Client
 }
 
-/** A name for an intent that has no stable one: mint it where the user decides, and hold it until the outcome is known. */
+/**
+ * A name for an intent that has no stable one (P2). Mint it where the user decides, and hold it until the outcome is known:
+ * whoever mints another one for the same thing makes a second intent.
+ *
+ * @throws Error when there is no secure source of randomness.
+ * @example
+ * ```ts
+ * import { newIntent } from 'samekey'
+ *
+ * const intent = newIntent()
+ * sessionStorage.setItem('feedback', intent)
+ * await api.post('feedback', { intent, json: { text: 'thank you' } })
+ * ```
+ */
 export function newIntent(): string {
-  return `once:${v7()}`
+  return `once:${freshId()}`
+}
+
+/** ky's options that samekey decides itself, for callers that no type stops. */
+const decided = [
+  'fetch',
+  'retry',
+  'timeout',
+  'totalTimeout',
+  'method',
+  'baseUrl',
+  'prefix',
+] as const satisfies Decided[]
+
+function refuseDecided(options: object, at: string, facts: { readonly intentId?: string } = {}): void {
+  const found = decided.find((name) => name in options)
+  if (found === undefined) return
+  throw new ConfigError(
+    `${at}${found}`,
+    'samekey decides this: a second retry loop would send what the first one does not know of (see retry, attemptTimeoutMs, baseUrl, fetch)',
+    facts,
+  )
 }
 
 function begin<T>(
   instance: KyInstance,
   method: 'post' | 'put' | 'patch' | 'delete',
   url: string | URL,
-  call: WriteOptions,
+  given: WriteOptions,
   ticket: Ticket,
 ): ResponsePromise<T> {
-  if (typeof call.intent !== 'string') {
-    throw new ConfigError(
-      'intent',
-      'a write needs a name for what should happen once, e.g. "checkout:cart-42", or newIntent() for a one-off that you hold',
-    )
+  // Everything that ky does not copy by itself in this tick (P9).
+  const { body, ...call } = fixedCall(given)
+  const { intent } = call
+  refuseDecided(call, '', { intentId: intent })
+  checkJson(call)
+  refuseStringified(body, intent)
+  const source = isStreamed(body) ? takeStream(body, intent) : null
+  const options = {
+    ...call,
+    ...(body === undefined || source !== null ? {} : { body }),
+    retry: 0,
+    timeout: false as const,
+    // ky hands every option that it does not know to fetch; a function passes its merging untouched.
+    samekeyTicket: () => ticket,
+    ...(source !== null && { samekeyBody: () => source }),
   }
-  // ky hands every option it does not know to fetch; a function passes its merging untouched.
-  const options = { ...call, retry: 0, timeout: false as const, samekeyTicket: () => ticket }
-  return instance[method]<T>(url, options)
+  return instance[method]<T>(absolute(url), options)
 }
 
-function checkJson(call: WriteOptions, intentId: string): void {
-  if (call.json === undefined || call.stringifyJson !== undefined) return
-  const bad = unstorable(call.json)
+/** ky puts its prefix before every text; what is absolute already stays as it is. */
+function absolute(url: string | URL): string | URL {
+  return typeof url === 'string' && /^https?:/i.test(url) ? (URL.parse(url) ?? url) : url
+}
+
+function checkJson({
+  intent: intentId,
+  json,
+  stringifyJson,
+}: Pick<WriteOptions, 'intent' | 'json' | 'stringifyJson'>): void {
+  if (json === undefined || stringifyJson !== undefined) return
+  const bad = unstorable(json)
   if (bad === null) return
   throw new UnsupportedBodyError(
     `json: ${bad.path} is ${bad.what}, which JSON would drop or change silently. Nothing was stored or sent.`,
     { intentId },
   )
-}
-
-/** ky's base: a relative path hangs under it, with or without a slash. */
-function prefixOf(baseUrl: string | URL): string {
-  return String(baseUrl)
 }
 
 /** Errors of ky name the intent (P13); a conflict is a typed error of ours. */

@@ -2,6 +2,7 @@
 import { createEngine, type Engine } from './engine/engine.ts'
 import { type EngineOptions, resolveOptions } from './engine/options.ts'
 import { ConfigError } from './errors.ts'
+import { systemIds } from './platform/ids.ts'
 import { pageOrigin, pageUrl, systemPlatform } from './platform/platform.ts'
 import type { IntentStore, Platform } from './ports.ts'
 import { indexedDbStore } from './stores/indexeddb.ts'
@@ -17,6 +18,15 @@ export function absoluteBase(baseUrl: string | URL | undefined): URL | null {
       `is not an address; give an absolute one such as "https://api.example.com"; it is ${JSON.stringify(String(baseUrl))}`,
     )
   return base
+}
+
+/**
+ * A fresh random id.
+ *
+ * @throws ConfigError when there is no secure source of randomness (P12).
+ */
+export function freshId(): string {
+  return systemIds().key(7)
 }
 
 /** Creates the engine behind a client. `platform` is replaced in tests only. */

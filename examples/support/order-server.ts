@@ -30,13 +30,14 @@ export async function startOrderServer(port = 0): Promise<OrderServer> {
     },
     execute: ({ transaction, body }) => {
       const id = `order-${orders.length + 1}`
-      transaction.onCommit(() => orders.push({ id, body }))
+      transaction.onCommit(() => orders.push({ id, ...(body.kind === 'json' && { order: body.value }) }))
       return json(201, { id })
     },
   })
   const keys = idempotencyRoutes({ keysUrl: '/idempotency-keys', operations: [createOrder] })
 
   async function handle(request: Request, { incoming }: HttpBindings): Promise<Response> {
+    if (request.method === 'GET' && new URL(request.url).pathname === '/orders') return Response.json(orders)
     const response = (await keys(request)) ?? (await createOrder(request))
     if (request.method === 'POST' && answersToLose > 0) {
       answersToLose -= 1

@@ -7,14 +7,16 @@ import type { Policy } from '../protocol/policy.ts'
 import type { IntentRecord } from '../protocol/record.ts'
 import { type AnsweredExchange, classify, type Exchange, hasProof, hear, readAccepted } from '../protocol/verdict.ts'
 import type { Times } from '../protocol/window.ts'
+import { CORS_ALLOW_HEADERS, CORS_EXPOSE_HEADERS } from '../protocol/wire.ts'
 import type { Announcer } from './announcer.ts'
+import type { AskApp } from './app-code.ts'
 import type { Leave } from './credentials.ts'
 import { exchange, type HttpContext, type HttpRequest } from './http.ts'
 import type { Resolved } from './options.ts'
 import type { Pass } from './origins.ts'
 import type { Policies } from './policies.ts'
 import type { ServerTime } from './server-time.ts'
-import { allowedMonitor, attemptRequest, inquiryRequest, keyUrl } from './wire.ts'
+import { acceptOf, allowedMonitor, attemptRequest, inquiryRequest, keyUrl } from './wire.ts'
 
 /** All that an exchange needs, fetched before the record is marked, so that nothing is awaited after. */
 export interface Prepared {
@@ -44,6 +46,7 @@ export interface AttemptParts {
   readonly policies: Policies
   readonly serverTime: ServerTime
   readonly announcer: Announcer
+  readonly askApp: AskApp
   /** Ends exchanges when the client stops. */
   readonly stopSignal: AbortSignal
 }
@@ -54,25 +57,25 @@ export function createAttempts({
   policies,
   serverTime,
   announcer,
+  askApp,
   stopSignal,
 }: AttemptParts): Attempts {
   const { clock, transport, pageOrigin } = platform
 
-  function http(record: IntentRecord): HttpContext {
+  function http(record: IntentRecord): Omit<HttpContext, 'timeoutMs'> {
     const dialect = policies.dialectOf(record.operation)
     return {
       clock,
       transport,
       serverTime,
-      timeoutMs: options.attemptTimeoutMs,
       maxBodyBytes: options.maxBodyBytes,
       pageOrigin,
       isProof: (header) => hasProof({ status: 303, header, text: '' }, dialect),
     }
   }
 
-  function go(request: HttpRequest, record: IntentRecord): Promise<Exchange> {
-    return exchange({ ...request, signal: stopSignal }, http(record))
+  function go(request: HttpRequest, record: IntentRecord, timeoutMs = options.attemptTimeoutMs): Promise<Exchange> {
+    return exchange({ ...request, signal: stopSignal }, { ...http(record), timeoutMs })
   }
 
   function urlOf(record: IntentRecord, kind: 'send' | InquiryKind): string {
@@ -90,11 +93,12 @@ export function createAttempts({
   ): ReturnType<Attempts['send']> {
     const dialect = policies.dialectOf(record.operation)
     const context = { options, dialect, policy, times, credentials: prepared.leave.headers }
+    const startedAt = clock.monotonic()
     let heard = await go(attemptRequest(record, prepared.body, context), record)
-    if (heard.kind === 'answered') heard = await followPointer(record, prepared, heard, context)
+    if (heard.kind === 'answered') heard = await followPointer(record, heard, context, startedAt)
     const verdict = classify(heard, {
       dialect,
-      accept: record.request.headers.find(([name]) => name === 'accept')?.[1] ?? null,
+      accept: acceptOf(record),
       appAccepts: heard.kind === 'answered' ? await appWord(record, heard) : null,
       now: clock.now(),
       monitorUrl: heard.kind === 'answered' ? monitorOf(record, heard, policy) : null,
@@ -111,17 +115,16 @@ export function createAttempts({
   /** "Already done", with a pointer: what it points to is the answer (section 6). It is asked for within the same attempt. */
   async function followPointer(
     record: IntentRecord,
-    prepared: Prepared,
     heard: AnsweredExchange,
     context: Parameters<typeof inquiryRequest>[4],
+    startedAt: number,
   ): Promise<AnsweredExchange> {
     const pointer = context.dialect.pointer?.(hear(heard)) ?? null
     const url = pointer === null ? null : URL.parse(pointer, heard.url)
     if (url === null || allowedMonitor(url, record, new Set()) !== 'own') return heard
-    const found = await exchange(
-      inquiryRequest(record, url.href, 'GET', false, { ...context, credentials: prepared.leave.headers }),
-      http(record),
-    )
+    // Within the attempt's own time limit, or its lease would not outlast it (P47).
+    const leftMs = Math.max(1, options.attemptTimeoutMs - (clock.monotonic() - startedAt))
+    const found = await go(inquiryRequest(record, url.href, 'GET', false, context), record, leftMs)
     const usable = found.kind === 'answered' && found.status >= 200 && found.status < 300
     // It was done, whether or not the pointer can be followed now: then only the body is missing.
     return { ...(usable ? found : { ...heard, status: 200, body: new Uint8Array() }), seeOtherProof: true }
@@ -132,23 +135,18 @@ export function createAttempts({
     const accept = policies.operationOf(record.operation)?.accept
     if (accept === undefined || heard.opaque || heard.status < 200 || heard.status > 299) return null
     try {
-      // Bounded: an accept that never answers must not hold the attempt beyond its lease.
-      const word = await Promise.race([accept(responseOf(heard)), silence()])
+      const word: unknown = await askApp(() => accept(responseOf(heard)), options.attemptTimeoutMs / 4)
       return typeof word === 'boolean' ? word : null
     } catch (error) {
       announcer.warn({
         code: 'app_code_failed',
-        message: `accept() of ${record.operation} threw; the answer is judged without it.`,
+        message: `accept() of ${record.operation} threw or did not answer; the answer is judged without it.`,
         intentId: record.id,
         key: record.key,
         error,
       })
       return null
     }
-  }
-
-  function silence(): Promise<null> {
-    return new Promise((resolve) => void clock.timer(options.attemptTimeoutMs / 4, () => resolve(null)))
   }
 
   function monitorOf(record: IntentRecord, heard: AnsweredExchange, policy: Policy): string | null {
@@ -171,12 +169,19 @@ export function createAttempts({
     return policy.looksUp ? urlOf(record, 'lookup') : null
   }
 
+  /** Where the monitor lies, by today's options: what was allowed when it was stored may not be any more (P40). */
+  function placeOf(record: IntentRecord, url: string): 'own' | 'foreign' | null {
+    const isNamed = record.state.name === 'processing' && record.state.monitor.url !== ''
+    if (isNamed && url !== urlOf(record, 'lookup')) return allowedMonitor(new URL(url), record, options.monitorOrigins)
+    return options.keysUrl === null ? null : 'own'
+  }
+
   function adviseOnCors(record: IntentRecord, heard: Exchange, verdict: Verdict): void {
     const { intentId, key } = { intentId: record.id, key: record.key }
     if (verdict.type === 'ambiguous' && verdict.unmarked) {
       announcer.warnOnce(record.operation, {
         code: 'markers_unreadable',
-        message: `A 2xx answer shows no ${policies.dialectOf(record.operation).marker ?? 'marker'}. If the server sends it, expose it to this page: Access-Control-Expose-Headers: Idempotent-Replayed, Idempotency-Expires, Idempotency-Body, Retry-After, Location, Date.`,
+        message: `A 2xx answer shows no ${policies.dialectOf(record.operation).marker ?? 'marker'}. If the server sends it, expose it to this page: Access-Control-Expose-Headers: ${CORS_EXPOSE_HEADERS.join(', ')}.`,
         intentId,
         key,
       })
@@ -189,8 +194,7 @@ export function createAttempts({
     ) {
       announcer.warnOnce(record.operation, {
         code: 'cors_suspected',
-        message:
-          'A request to another origin failed without a reason. If this happens always, the server may not allow the key: Access-Control-Allow-Headers: Idempotency-Key, Idempotency-Age, Idempotency-Since, Idempotency-Scope.',
+        message: `A request to another origin failed without a reason. If this happens always, the server may not allow the key: Access-Control-Allow-Headers: ${CORS_ALLOW_HEADERS.join(', ')}.`,
         intentId,
         key,
       })
@@ -203,14 +207,24 @@ export function createAttempts({
     async inquire(record, kind, prepared, policy, times) {
       const dialect = policies.dialectOf(record.operation)
       const url = urlOf(record, kind)
-      const foreign =
-        kind === 'poll' &&
-        allowedMonitor(new URL(url), record, options.monitorOrigins) !== 'own' &&
-        new URL(url).href !== urlOf(record, 'lookup')
+      const place = kind === 'poll' ? placeOf(record, url) : 'own'
+      if (place === null) {
+        prepared.pass.end()
+        return { event: { type: 'monitorMissing', detail: 'monitor_refused' }, body: null }
+      }
       const context = { options, dialect, policy, times, credentials: prepared.leave.headers }
-      const heard = await go(inquiryRequest(record, url, kind === 'void' ? 'DELETE' : 'GET', foreign, context), record)
+      const method = kind === 'void' ? 'DELETE' : 'GET'
+      const heard = await go(inquiryRequest(record, url, method, place === 'foreign', context), record)
       prepared.pass.end(heard.kind === 'answered' && heard.status < 500 ? 'well' : 'failed')
-      return readInquiry(heard, { kind, dialect, bodyDigest: record.request.bodyDigest, now: clock.now() })
+      const isPlainResult = kind === 'poll' && dialect.monitor === 'plain' && heard.kind === 'answered'
+      return readInquiry(heard, {
+        kind,
+        dialect,
+        bodyDigest: record.request.bodyDigest,
+        now: clock.now(),
+        accept: acceptOf(record),
+        appAccepts: isPlainResult ? await appWord(record, heard) : null,
+      })
     },
   }
 }

@@ -4,6 +4,63 @@ import { type FingerprintBody, type FingerprintPart, isJsonMediaType } from '../
 import { sha256Hex } from '../protocol/sha256.ts'
 import { joined } from './http.ts'
 
+/** What bytes are read from: the request, or the stream that the caller gave for its body. */
+export type BodySource = Request | AsyncIterable<unknown>
+
+/**
+ * True for bodies that a `Request` is not given: Firefox would send the text "[object ReadableStream]", Safari refuses
+ * them, and only Node takes async iterables (B14). They are read here.
+ */
+export function isStreamed(body: unknown): body is ReadableStream<unknown> | AsyncIterable<unknown> {
+  return body instanceof ReadableStream || (typeof body === 'object' && body !== null && Symbol.asyncIterator in body)
+}
+
+/**
+ * Takes a streamed body over in the tick of the call, as fetch does: nobody else can read from it any more.
+ *
+ * @throws {@link UnsupportedBodyError} when somebody reads or has read from it.
+ */
+export function takeStream(body: ReadableStream<unknown> | AsyncIterable<unknown>, intentId: string): BodySource {
+  if (!(body instanceof ReadableStream)) return body
+  try {
+    // A Response takes every stream, and refuses one that was read from.
+    const { body: taken } = new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>)
+    return chunksOf((taken ?? body).getReader())
+  } catch (cause) {
+    throw alreadyRead(intentId, cause)
+  }
+}
+
+/** The body was read before, by the caller or by another layer (B12). */
+export function alreadyRead(intentId: string, cause?: unknown): UnsupportedBodyError {
+  return new UnsupportedBodyError(
+    'The body was read before, so it cannot be stored and sent. Give a fresh Request or stream, or url and options. Nothing was stored or sent.',
+    { intentId, cause },
+  )
+}
+
+/**
+ * fetch turns what it does not know into text, so that a plain object becomes "[object Object]".
+ *
+ * @throws {@link UnsupportedBodyError} for such a body.
+ */
+export function refuseStringified(body: unknown, intentId: string): void {
+  if (typeof body !== 'object' || body === null || isStreamed(body)) return
+  if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) return
+  // The type that only text is given; a Blob's own type is always in lower case.
+  const type = new Response(body as BodyInit).headers.get('content-type')
+  if (type !== 'text/plain;charset=UTF-8') return
+  throw new UnsupportedBodyError(
+    `The body is ${describeObject(body)}, which fetch would send as the text ${JSON.stringify(Object.prototype.toString.call(body))}. Give JSON.stringify(...) of it with a content type, or a form, bytes or text. Nothing was stored or sent.`,
+    { intentId },
+  )
+}
+
+function describeObject(body: object): string {
+  const name: unknown = body.constructor?.name
+  return Array.isArray(body) ? 'an array' : typeof name === 'string' && name !== 'Object' ? `a ${name}` : 'an object'
+}
+
 /**
  * Reads the body to its end, under a limit. A `Request` turns every kind of body into bytes at its construction: text,
  * forms with files (its boundary is fixed there), blobs, views. Streams are read whole (B14).
@@ -11,38 +68,57 @@ import { joined } from './http.ts'
  * @throws {@link UnsupportedBodyError} when the body is larger than `maxBytes`, breaks off, or was read before.
  */
 export async function readBody(
-  request: Request,
+  source: BodySource,
   maxBytes: number,
   intentId: string,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  if (request.bodyUsed)
-    throw new UnsupportedBodyError(
-      'The body of this Request was read before. Give a fresh Request, or url and options.',
-      { intentId },
-    )
-  if (request.body === null) return null
-  const reader = request.body.getReader()
+  const request = source instanceof Request ? source : null
+  if (request?.bodyUsed === true) throw alreadyRead(intentId)
+  if (request?.body === null) return null
   const chunks: Uint8Array[] = []
   let length = 0
   try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return joined(chunks, length)
-      length += value.length
+    for await (const chunk of request === null ? (source as AsyncIterable<unknown>) : contentOf(request)) {
+      if (!ArrayBuffer.isView(chunk)) throw new TypeError(`A chunk is no Uint8Array but ${typeof chunk}.`)
+      length += chunk.byteLength
       if (length > maxBytes) break
-      chunks.push(value)
+      // A copy: some producers fill the same buffer again for the next chunk.
+      chunks.push(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength).slice())
     }
   } catch (cause) {
-    throw new UnsupportedBodyError('The body could not be read to its end, so it cannot be stored. Nothing was sent.', {
-      intentId,
-      cause,
-    })
+    throw new UnsupportedBodyError(
+      'The body could not be read to its end as bytes, so it cannot be stored. Streams give chunks of Uint8Array. Nothing was stored or sent.',
+      { intentId, cause },
+    )
   }
-  reader.cancel().catch(() => {})
-  throw new UnsupportedBodyError(
-    `The body has more than ${maxBytes} bytes, which is the limit for what is stored and sent again. Raise maxBodyBytes, or upload it first and send a reference.`,
-    { intentId },
-  )
+  if (length > maxBytes) {
+    throw new UnsupportedBodyError(
+      `The body has more than ${maxBytes} bytes, which is the limit for what is stored and sent again. Raise maxBodyBytes, or upload it first and send a reference. Nothing was stored or sent.`,
+      { intentId },
+    )
+  }
+  // Where a request does not show its body, one without bytes and without a type is none.
+  if (length === 0 && request?.body === undefined && request?.headers.has('content-type') === false) return null
+  return joined(chunks, length)
+}
+
+/** Firefox does not show the body of a request as a stream. */
+async function* contentOf(request: Request): AsyncGenerator<unknown> {
+  if (request.body === undefined) yield new Uint8Array(await request.arrayBuffer())
+  else if (request.body !== null) yield* chunksOf(request.body.getReader())
+}
+
+/** The chunks of a stream, which is let go when nobody wants the rest. */
+async function* chunksOf(reader: ReadableStreamDefaultReader<unknown>): AsyncGenerator<unknown> {
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    reader.cancel().catch(() => {})
+  }
 }
 
 /** The body as the fingerprint sees it: JSON by meaning, forms by parts, all else by bytes (P14). */

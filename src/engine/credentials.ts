@@ -1,6 +1,7 @@
 /** Whose credentials go with an attempt, and whether they may (P3, P4, P9). Asked at each attempt, stored nowhere. */
 import type { HeaderPair, IntentRecord } from '../protocol/record.ts'
 import type { Announcer } from './announcer.ts'
+import type { AskApp } from './app-code.ts'
 import type { Resolved } from './options.ts'
 
 /** Leave to hand over, valid in the same tick only while `stillValid()`; or why not. */
@@ -18,7 +19,7 @@ export interface CredentialDesk {
   changed(): void
 }
 
-export function createCredentialDesk(options: Resolved, announcer: Announcer): CredentialDesk {
+export function createCredentialDesk(options: Resolved, announcer: Announcer, askApp: AskApp): CredentialDesk {
   let generation = 0
 
   function headersOf(given: Readonly<Record<string, string>>, record: IntentRecord): HeaderPair[] {
@@ -41,11 +42,12 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer): C
       const sameScope = (): boolean => options.scope() === record.scope
       const stillValid = (): boolean => generation === granted && sameScope()
       if (!sameScope()) return { granted: false, event: { type: 'scopeDiffers' } }
-      if (options.auth === null || !options.credentialOrigins.has(new URL(url).origin)) {
+      const { auth } = options
+      if (auth === null || !options.credentialOrigins.has(new URL(url).origin)) {
         return { granted: true, headers: [], stillValid }
       }
       try {
-        const credentials = await options.auth()
+        const credentials = await askApp(auth, options.attemptTimeoutMs)
         if (credentials.scope !== record.scope) return { granted: false, event: { type: 'scopeDiffers' } }
         return { granted: true, headers: headersOf(credentials.headers, record), stillValid }
       } catch (error) {

@@ -1,8 +1,11 @@
 /** A client without its way of building requests: everything from a submitted `Request` to its end. */
 import { ConfigError } from '../errors.ts'
 import type { IntentStore, Platform } from '../ports.ts'
+import { type IntentRecord, wasHeldBack, wasUnheard } from '../protocol/record.ts'
+import type { StateName } from '../protocol/states.ts'
 import { createAnnouncer } from './announcer.ts'
 import { answering } from './answered.ts'
+import { appAsker } from './app-code.ts'
 import { createAttempts } from './attempts.ts'
 import { createCredentialDesk } from './credentials.ts'
 import { asIntentPromise, type IntentHandle, type IntentPromise } from './handle.ts'
@@ -17,7 +20,7 @@ import { recover } from './recovery.ts'
 import { createRunner, type Runner } from './runner.ts'
 import { createSchedule, type Schedule } from './schedule.ts'
 import { serverTime } from './server-time.ts'
-import { createSubmitter, type IntentCall, type Submitted } from './submit.ts'
+import { createSubmitter, type Given, type IntentCall, type Submitted } from './submit.ts'
 import { createTickets, type Ticket } from './tickets.ts'
 import { createWaiting, type Ended, isEnd } from './waiting.ts'
 
@@ -50,7 +53,7 @@ export interface ClientControl {
 export interface Engine extends ClientControl {
   readonly options: Resolved
   /** Submits a request. Scope and claim are fixed in this tick; a wrong call rejects. */
-  submit(call: IntentCall, request: Request, headerKey: string | null, ticket?: Ticket): IntentPromise
+  submit(call: IntentCall, given: Given, ticket?: Ticket): IntentPromise
   /** Claims a name now, for a submit that comes some ticks later. */
   ticket(intent: string): Ticket
 }
@@ -82,15 +85,19 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
   const ledger = createLedger(store, platform, options.leaseMs)
   const policies = createPolicies(options)
   const times = serverTime(clock)
-  const desk = createCredentialDesk(options, announcer)
+  const askApp = appAsker(clock, stopping.signal)
+  const desk = createCredentialDesk(options, announcer, askApp)
   const attempts = createAttempts({
     options,
     platform,
     policies,
     serverTime: times,
     announcer,
+    askApp,
     stopSignal: stopping.signal,
   })
+  // After an outage, whoever was put off follows, spread out (P31).
+  const origins = createOrigins(options.pace, clock, platform.ids, () => schedule.release(options.pace.spreadMs))
   const runner: Runner = createRunner({
     options,
     store,
@@ -99,9 +106,10 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     announcer,
     desk,
     policies,
-    origins: createOrigins(options.pace, clock, platform.ids),
+    origins,
     serverTime: times,
     attempts,
+    stopSignal: stopping.signal,
     defer: (key, ms) => schedule.defer(key, ms),
     hasWaited: (key) => schedule.hasWaited(key),
   })
@@ -134,7 +142,9 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     policies,
     runner,
     waiting,
+    askApp,
     started: start,
+    track,
     wake: () => schedule.wake(),
   })
 
@@ -149,9 +159,14 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
       if (note.to === 'blocked') blocked.add(note.key)
       else blocked.delete(note.key)
     }),
-    signals.onWake((why) => (why === 'online' ? schedule.release(onlineSpreadMs) : schedule.wake())),
+    signals.onWake((why) => {
+      if (why === 'visible') return schedule.wake()
+      origins.forgive()
+      schedule.release(onlineSpreadMs)
+      wakeOpen(['waiting'], wasUnheard, onlineSpreadMs)
+    }),
     channel.onMessage(({ client, key }) => {
-      if (client === options.name && announcer.watched().has(key)) schedule.wake()
+      if (client === options.name) schedule.look(key)
     }),
   ]
 
@@ -167,9 +182,13 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
           message: `Intents are kept in ${store.kind}: they are gone with this process or page.`,
         })
       }
-      // The first read shows whether the store can be used at all (B33).
-      await store.nextDueAt(options.name, options.scope() ?? '')
-      schedule.wake()
+      try {
+        // The first read shows whether the store can be used at all (B33).
+        await store.nextDueAt(options.name, options.scope() ?? '')
+      } finally {
+        // If not now, then later: somebody keeps looking (P33).
+        schedule.wake()
+      }
     })()
     const attempt = starting
     attempt.catch(() => {
@@ -185,22 +204,19 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     return promise
   }
 
-  function submit(
-    call: IntentCall,
-    request: Request,
-    headerKey: string | null,
-    ticket: Ticket = takeTicket(call.intent),
-  ): IntentPromise {
+  function submit(call: IntentCall, given: Given, ticket: Ticket = takeTicket(call.intent)): IntentPromise {
     const submitted: Promise<Submitted> =
       stopped === null
-        ? track(submitter.submit(call, request, headerKey, ticket))
+        ? track(submitter.submit(call, given, ticket))
         : Promise.reject(
             new ConfigError('stop', 'this client was stopped; create a new one', { intentId: call.intent }),
           )
     const waitMs = call.waitMs ?? options.waitMs
     const signal = call.signal
 
-    async function end(): Promise<Ended> {
+    const end = (): Promise<Ended> => track(ended())
+
+    async function ended(): Promise<Ended> {
       const { loaded } = await submitted
       const ended = await waiting.end(loaded, { waitMs, signal })
       // Delivered to a caller that awaits: taken note of (P22). It is not worth making the caller wait for.
@@ -238,27 +254,42 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     }
   }
 
-  async function wakeBlocked(): Promise<void> {
+  /** Starts what is in one of these states and `wants` it, ahead of its time. A store that fails now is looked at later anyway. */
+  function wakeOpen(states: readonly StateName[], wants: (record: IntentRecord) => boolean, spreadMs = 0): void {
+    track(startOpen(states, wants, spreadMs)).catch(() => {})
+  }
+
+  async function startOpen(
+    states: readonly StateName[],
+    wants: (record: IntentRecord) => boolean,
+    spreadMs: number,
+  ): Promise<void> {
     const scope = options.scope()
     if (scope === null) return
     let afterSeq = 0
     for (;;) {
-      const rows = await store.list(options.name, { scope, open: true, afterSeq, limit: 100 })
+      const rows = await store.list(options.name, { scope, states, afterSeq, limit: 100 })
       for (const row of rows) {
         afterSeq = row.seq
         const found = ledger.read(row)
-        const waits = row.state === 'blocked' || row.state === 'processing' || row.state === 'cancelling'
-        if (waits && !isSetAside(found)) schedule.start(row)
+        if (!isSetAside(found) && wants(found.record)) schedule.start(row, platform.ids.random() * spreadMs)
       }
       if (rows.length < 100) return
     }
+  }
+
+  function wakeBlocked(): void {
+    const held: readonly StateName[] = ['blocked', 'processing', 'cancelling']
+    wakeOpen(held, (record) => record.state.name === 'blocked' || wasHeldBack(record))
   }
 
   async function stop({ graceMs = 5000 }: { readonly graceMs?: number } = {}): Promise<void> {
     for (const end of unsubscribe) end()
     const timer = clock.timer(graceMs, () => stopping.abort(new DOMException('The client stops.', 'AbortError')), true)
     await schedule.stop()
-    await Promise.allSettled(background)
+    waiting.stop()
+    // What ends may begin its last step: taking note of an outcome that was delivered, say.
+    while (background.size > 0) await Promise.allSettled(background)
     timer.cancel()
     channel.close()
     liveness.close()
@@ -293,13 +324,13 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     authChanged() {
       desk.changed()
       schedule.wake()
-      track(wakeBlocked()).catch(() => {})
+      wakeBlocked()
     },
     subscribe: (listener) => announcer.subscribe(listener),
     register(name, operation) {
       checkOperation(name, operation)
       options.operations.set(name, operation)
-      track(wakeBlocked()).catch(() => {})
+      wakeBlocked()
     },
     intents,
     lanes,

@@ -3,6 +3,7 @@ import type { Outcome } from './outcome.ts'
 
 /** Known once the intent is durable. */
 export interface Stored {
+  /** The intent's name. */
   readonly id: string
   /** The idempotency key (P13). */
   readonly key: string
@@ -20,16 +21,26 @@ export interface IntentHandle {
    * Waits like the promise itself, but tells every state of the protocol by value, open ones included.
    *
    * @throws only what `stored` rejects with, and an `AbortError`.
+   * @example
+   * ```ts
+   * const outcome = await api.post('orders', { intent: `checkout:${cart.id}`, json: cart }).outcome()
+   * if (outcome.state === 'unknown') showMessage('We do not know yet whether your order went through.')
+   * ```
    */
   outcome(): Promise<Outcome>
 }
 
 /** fetch's promise with ky's shortcuts and the intent's handle. */
 export interface IntentPromise extends Promise<Response>, IntentHandle {
+  /** The answer's body as JSON, refusals included. @throws BodyNotStoredError when it was not kept (P22). */
   json<T = unknown>(): Promise<T>
+  /** The answer's body as text. @throws BodyNotStoredError */
   text(): Promise<string>
+  /** The answer's body as bytes. @throws BodyNotStoredError */
   arrayBuffer(): Promise<ArrayBuffer>
+  /** The answer's body as a Blob. @throws BodyNotStoredError */
   blob(): Promise<Blob>
+  /** The answer's body as a form. @throws BodyNotStoredError */
   formData(): Promise<FormData>
 }
 

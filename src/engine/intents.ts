@@ -6,6 +6,7 @@ import { type Answer, type IntentRecord, isInDoubt } from '../protocol/record.ts
 import { isSettled, type StateName } from '../protocol/states.ts'
 import { isForgettable } from '../protocol/submission.ts'
 import type { Announcer } from './announcer.ts'
+import type { AskApp } from './app-code.ts'
 import { isSetAside, keyOf, type Ledger, type Loaded, type SetAside } from './ledger.ts'
 import type { Reconciliation, Resolved } from './options.ts'
 import { type Outcome, outcomeOf } from './outcome.ts'
@@ -14,10 +15,11 @@ import type { Runner } from './runner.ts'
 import { type IntentView, type SetAsideView, setAsideViewOf, viewOf } from './view.ts'
 import { isEnd, type Waiting } from './waiting.ts'
 
-/** What to list. */
+/** What to list. All given conditions hold at once. */
 export interface IntentFilter {
+  /** Only intents in one of these states. Default is all. */
   readonly states?: readonly StateName[]
-  /** Only what is settled and not yet acknowledged, or unknown: the inbox (P22). */
+  /** Only what is settled and not yet acknowledged, or unknown: the inbox (P22). Default is false. */
   readonly inbox?: boolean
   /** Only this id, superseded records included. */
   readonly id?: string
@@ -27,6 +29,7 @@ export interface IntentFilter {
 
 /** What was found. */
 export interface IntentList {
+  /** Oldest first. */
   readonly intents: readonly IntentView[]
   /** Records that cannot be read; their ids stay taken (P23). */
   readonly setAside: readonly SetAsideView[]
@@ -37,18 +40,27 @@ export interface IntentList {
 /** What a person found out. */
 export type Resolution = 'succeeded' | 'did_not_happen'
 
-/** The intents of whoever is signed in. Every method rejects with `ConfigError` while nobody is. */
+/**
+ * The intents of whoever is signed in. Every method rejects with `ConfigError` while nobody is; those that name an id reject
+ * with `NotPossibleError` when there is no such intent, and with `RecordSetAsideError` when its record cannot be read, except
+ * `get` for the first and `resolve` and `abandon` for the second.
+ */
 export interface Intents {
+  /** Lists this scope's intents. */
   list(filter?: IntentFilter): Promise<IntentList>
   /** The current intent of this id, or undefined. @throws RecordSetAsideError when its record cannot be read. */
   get(id: string): Promise<IntentView | undefined>
   /** Waits for the end of an intent, also one of an earlier page, and takes note of it. @throws NotPossibleError when there is no such intent. */
   wait(id: string, options?: { readonly signal?: AbortSignal; readonly waitMs?: number }): Promise<Outcome>
-  /** Asks the server now: by key where it can, else through the operation's `reconcile` (P43). */
-  check(id: string): Promise<IntentView>
+  /** Asks the server now: by key where it can, then through the operation's `reconcile` (P43). Resolves with what is known after that. */
+  check(id: string, note?: string): Promise<IntentView>
   /** Same key, once more, inside the window; also wakes what is blocked. @throws NotPossibleError when the window is over. */
-  retry(id: string): Promise<IntentView>
-  /** For certain when nothing is in doubt, else by a void (P44). @throws NotPossibleError when the server does not void. */
+  retry(id: string, note?: string): Promise<IntentView>
+  /**
+   * For certain when nothing is in doubt, else by a void (P44), which goes on by itself: `wait` tells its end.
+   *
+   * @throws NotPossibleError when it is settled, or in doubt and the server does not void (any more).
+   */
   cancel(id: string, note?: string): Promise<IntentView>
   /** Records what a person found. "It did not happen" voids first; where that cannot be, it counts as abandoned. */
   resolve(id: string, outcome: Resolution, note?: string): Promise<IntentView>
@@ -62,9 +74,19 @@ export interface Intents {
 
 /** Ordered lanes (P34). */
 export interface Lanes {
-  /** Goes on past a head that ended without success. */
+  /**
+   * Goes on past a head that ended without success. Does nothing where the lane is not stopped.
+   *
+   * @param lane the app's name for it.
+   * @throws NotPossibleError while the head has no end yet: settle it, or skip it.
+   */
   resume(lane: string, note?: string): Promise<void>
-  /** Skips a head: cancels it, voids it if it is in doubt; `order: 'broken'` when neither could be had and it may still land later. */
+  /**
+   * Skips a head: cancels it, voids it if it is in doubt; `order: 'broken'` when neither could be had and it may still land later.
+   *
+   * @param id the intent at the head.
+   * @throws NotPossibleError while an attempt is under way that cannot be voided.
+   */
   skip(id: string, note?: string): Promise<{ readonly order: 'kept' | 'broken' }>
 }
 
@@ -77,7 +99,10 @@ export interface IntentParts {
   readonly policies: Policies
   readonly runner: Runner
   readonly waiting: Waiting
+  readonly askApp: AskApp
   readonly started: () => Promise<void>
+  /** What a stopping client waits for. */
+  readonly track: <T>(promise: Promise<T>) => Promise<T>
   readonly wake: () => void
 }
 
@@ -120,15 +145,13 @@ export function createIntents(parts: IntentParts): {
   async function act(id: string, event: IntentEvent, otherwise: (record: IntentRecord) => string): Promise<Loaded> {
     for (;;) {
       const loaded = await needReadable(id)
-      const revision = loaded.row.revision
-      const after = await runner.step(loaded, event)
-      if (after === null) throw new NotPossibleError('none', `"${id}" is gone.`, { intentId: id })
-      if (after === loaded) {
+      const { was, loaded: after } = await runner.tryStep(loaded, event)
+      // Somebody wrote in between: look again.
+      if (was === 'outdated') continue
+      if (was === 'not_for_this_state' || after === null) {
         const { record } = loaded
         throw new NotPossibleError(record.state.name, otherwise(record), { intentId: id, key: record.key })
       }
-      // Somebody wrote in between, so our event was not taken: look again.
-      if (after.record.actions.length === loaded.record.actions.length && after.row.revision > revision + 1) continue
       parts.wake()
       return after
     }
@@ -145,13 +168,14 @@ export function createIntents(parts: IntentParts): {
     state: IntentRecord['state'],
   ): Promise<IntentView> {
     const loaded: Loaded = { row: found.row, record: record(state) }
-    const stored = await ledger.commit(loaded, loaded.record, false)
+    const stored = await ledger.commit(loaded, loaded.record, false, { request: null })
     if (stored === null)
       throw new NotPossibleError('set_aside', `"${found.row.id}" changed meanwhile; look again.`, {
         intentId: found.row.id,
         key: found.row.key,
       })
     announcer.announce(null, stored, state.name === 'succeeded' ? 'resolvedSucceeded' : 'abandonAsked', null)
+    parts.wake()
     return viewOf(stored)
   }
 
@@ -160,7 +184,7 @@ export function createIntents(parts: IntentParts): {
     if (ask === undefined) return loaded
     let word: Reconciliation
     try {
-      word = await ask(viewOf(loaded))
+      word = await parts.askApp(() => ask(viewOf(loaded)))
     } catch (error) {
       announcer.warn({
         code: 'app_code_failed',
@@ -176,6 +200,36 @@ export function createIntents(parts: IntentParts): {
     const { answer, body } = await answerFrom(word.response)
     if (word.byKey === true && answer !== null) return runner.step(loaded, { type: 'done', answer }, body)
     return runner.step(loaded, { type: 'foundElsewhere', answer }, body)
+  }
+
+  const wait: Intents['wait'] = async (id, { signal, waitMs = options.waitMs } = {}) => {
+    const { loaded, body } = await parts.waiting.end(await needReadable(id), { signal, waitMs })
+    if (isEnd(loaded.record)) await acknowledge(loaded)
+    return outcomeOf(loaded.record, body)
+  }
+
+  async function check(id: string, note: string | undefined): Promise<IntentView> {
+    for (;;) {
+      const found = await needReadable(id)
+      const { was, loaded } = await runner.tryStep(found, { type: 'checkAsked', ...noted(note) })
+      if (was === 'outdated') continue
+      // What is settled needs no question, and to one that is being sent the answer is on its way.
+      if (was === 'not_for_this_state' || loaded === null) return viewOf(found)
+      await askAbout(loaded)
+      parts.wake()
+      return refreshed(id, loaded)
+    }
+  }
+
+  async function askAbout(loaded: Loaded): Promise<void> {
+    const { record, row } = loaded
+    if (record.state.name === 'processing' || record.state.name === 'cancelling') return runner.work(row)
+    const mayHaveHappened = isInDoubt(record) || record.state.name === 'abandoned'
+    const after = mayHaveHappened && policies.of(record).looksUp ? await runner.lookup(loaded) : loaded
+    const now = after?.record.state.name
+    // The server's own word that it is at work comes before what is not to be found yet.
+    const isAnswered = now === undefined || now === 'processing' || (isSettled(now) && now !== 'abandoned')
+    if (after !== null && !isAnswered) await reconcile(after)
   }
 
   const intents: Intents = {
@@ -208,30 +262,12 @@ export function createIntents(parts: IntentParts): {
       return (await find(id)) === undefined ? undefined : viewOf(await needReadable(id))
     },
 
-    async wait(id, { signal, waitMs = options.waitMs } = {}) {
-      const { loaded, body } = await parts.waiting.end(await needReadable(id), { signal, waitMs })
-      if (isEnd(loaded.record)) await acknowledge(loaded)
-      return outcomeOf(loaded.record, body)
-    },
+    wait: (id, waitOptions) => parts.track(wait(id, waitOptions)),
 
-    async check(id) {
-      let loaded: Loaded | null = await needReadable(id)
-      const { record } = loaded
-      const { state } = record
-      if (state.name === 'processing' || state.name === 'cancelling') {
-        loaded = await runner.step(loaded, { type: 'retryAsked' })
-        if (loaded !== null) await runner.work(loaded.row)
-      } else if (!isSettled(state.name) || state.name === 'abandoned') {
-        if (state.name !== 'sending' && isInDoubt(record) && policies.of(record).looksUp)
-          loaded = await runner.lookup(loaded)
-        if (loaded !== null && !isSettled(loaded.record.state.name)) loaded = await reconcile(loaded)
-      }
-      parts.wake()
-      return refreshed(id, loaded ?? (await needReadable(id)))
-    },
+    check: (id, note) => parts.track(check(id, note)),
 
-    async retry(id) {
-      const after = await act(id, { type: 'retryAsked' }, (record) =>
+    async retry(id, note) {
+      const after = await act(id, { type: 'retryAsked', ...noted(note) }, (record) =>
         record.state.name === 'unknown'
           ? 'It may not be sent again: the server does not de-duplicate, or may have forgotten the key. Check, resolve or abandon it.'
           : `An intent that is ${record.state.name} is not retried.`,
@@ -258,8 +294,7 @@ export function createIntents(parts: IntentParts): {
         return settleUnreadable(found, salvage(found, platform.clock.now(), 'resolve', note), state)
       }
       const type = outcome === 'succeeded' ? 'resolvedSucceeded' : 'resolvedNotHappened'
-      const after = await act(id, { type, ...noted(note) }, (record) => `It is ${record.state.name} already.`)
-      return refreshed(id, after)
+      return refreshed(id, await act(id, { type, ...noted(note) }, alreadySo))
     },
 
     async abandon(id, note, { force = false } = {}) {
@@ -271,12 +306,7 @@ export function createIntents(parts: IntentParts): {
           freed: force,
         })
       }
-      const after = await act(id, { type: 'abandonAsked', force, ...noted(note) }, (record) =>
-        record.state.name === 'sending'
-          ? 'An attempt is under way; wait for its end, or cancel it.'
-          : `It is ${record.state.name} already.`,
-      )
-      return refreshed(id, after)
+      return refreshed(id, await act(id, { type: 'abandonAsked', force, ...noted(note) }, alreadySo))
     },
 
     async acknowledge(id) {
@@ -352,6 +382,12 @@ export function createIntents(parts: IntentParts): {
   }
 
   return { intents, lanes, acknowledge }
+}
+
+function alreadySo({ state }: IntentRecord): string {
+  return state.name === 'sending'
+    ? 'An attempt is under way; wait for its end, or cancel it.'
+    : `It is ${state.name} already.`
 }
 
 function noted(note: string | undefined): { note?: string } {

@@ -2,6 +2,7 @@
  * What `JSON.stringify` would drop or change without a word, found before anything is stored (B15): a payment must not
  * lose a field because it was a function.
  */
+import { MAX_JSON_DEPTH } from '../protocol/json.ts'
 
 /** A value that JSON cannot carry, and where it is. */
 export interface Unstorable {
@@ -30,9 +31,13 @@ function look(value: unknown, path: string, within: readonly unknown[]): Unstora
     default:
       return null
   }
-  if (value === null || ('toJSON' in value && typeof value.toJSON === 'function')) return null
+  if (value === null) return null
+  // JSON.stringify makes null of it.
+  if (value instanceof Date && Number.isNaN(value.getTime())) return found('an invalid Date')
+  if ('toJSON' in value && typeof value.toJSON === 'function') return null
   if (within.includes(value)) return found('a cycle')
-  if (value instanceof Map || value instanceof Set) return found(value instanceof Map ? 'a Map' : 'a Set')
+  if (within.length >= MAX_JSON_DEPTH) return found(`nested more than ${MAX_JSON_DEPTH} levels deep`)
+  if (isOpaque(value)) return found(`a ${value.constructor?.name ?? 'object without members'}`)
   const inner = [...within, value]
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
@@ -47,4 +52,17 @@ function look(value: unknown, path: string, within: readonly unknown[]): Unstora
     if (bad !== null) return bad
   }
   return null
+}
+
+/**
+ * Objects whose content is not in members, such as Map, Blob, FormData or a promise that was not awaited: JSON would make
+ * `{}` of them. Of bytes it makes an object with a member per byte.
+ */
+function isOpaque(value: object): boolean {
+  if (ArrayBuffer.isView(value)) return true
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === Object.prototype || prototype === null || Array.isArray(value)) return false
+  return (
+    Object.keys(value).length === 0 && !(value instanceof String || value instanceof Number || value instanceof Boolean)
+  )
 }

@@ -2,7 +2,7 @@
  * Records in and out of the store: text and columns, leases, compare-and-set. The only place that knows both the
  * record and the row.
  */
-import type { BlobChange, IntentStore, NewRow, Platform, RowKey, StoredRow } from '../ports.ts'
+import type { BlobChange, IntentStore, NewRow, Platform, RowChange, RowKey, StoredRow } from '../ports.ts'
 import { decodeRecord, encodeRecord } from '../protocol/codec.ts'
 import { holdsLane, type IntentRecord, isInDoubt, recordFormat } from '../protocol/record.ts'
 import { isSettled } from '../protocol/states.ts'
@@ -28,6 +28,11 @@ export interface Ledger {
   read(row: StoredRow): Loaded | SetAside
   /** Writes the record if it still stands as `loaded`; with a lease when `leased`, else without. Null when it moved on. */
   commit(loaded: Loaded, record: IntentRecord, leased: boolean, blobs?: BlobChange): Promise<Loaded | null>
+  /** The same in two steps, for a write that may be tried more than once. */
+  changeTo(record: IntentRecord, leased: boolean): RowChange
+  write(loaded: Loaded, change: RowChange, blobs?: BlobChange): Promise<StoredRow | null>
+  /** The row if a write that is said to have failed is there after all (P18); null when it is not, or cannot be read now. */
+  landed(loaded: Loaded, change: RowChange): Promise<StoredRow | null>
   /** The row under which a new record is inserted. */
   newRow(record: IntentRecord): NewRow
   /** True when nobody holds the row now: no lease, an old one, or one whose holder is known to be gone (P47, P49). */
@@ -65,6 +70,11 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
     }
   }
 
+  function write({ row }: Loaded, change: RowChange, blobs?: BlobChange): Promise<StoredRow | null> {
+    const { revision, token } = row
+    return store.update(change, { revision, token }, blobs)
+  }
+
   return {
     read(row) {
       const decoded = decodeRecord(row.format, row.data)
@@ -77,9 +87,23 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
     },
 
     async commit(loaded, record, leased, blobs) {
-      const { revision, token } = loaded.row
-      const row = await store.update(columns(record, leased), { revision, token }, blobs)
+      const row = await write(loaded, columns(record, leased), blobs)
       return row === null ? null : { row, record }
+    },
+
+    changeTo: columns,
+    write,
+
+    async landed({ row }, change) {
+      try {
+        const found = await store.byKey(keyOf(row))
+        // The token tells it from what another context made of the same record in the same moment.
+        const isOurs =
+          found?.revision === row.revision + 1 && found.token === change.token && found.data === change.data
+        return found !== undefined && isOurs ? found : null
+      } catch {
+        return null
+      }
     },
 
     newRow: (record) => columns(record, false),

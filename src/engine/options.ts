@@ -4,6 +4,8 @@
  */
 import { ConfigError } from '../errors.ts'
 import type { IntentStore } from '../ports.ts'
+import { MAX_TIMER_MS } from '../protocol/backoff.ts'
+import { CREDENTIAL_HEADERS } from '../protocol/business-headers.ts'
 import type { Dialect } from '../protocol/dialects/dialect.ts'
 import { type FingerprintRules, fingerprint } from '../protocol/fingerprint.ts'
 import type { PacePolicy } from '../protocol/pacing.ts'
@@ -87,6 +89,7 @@ export interface EngineOptions {
   readonly keysUrl?: string
   /** Tag of the account for `Idempotency-Scope`, by the same rule as the server's (section 16). Default is none. */
   readonly scopeTag?: (scope: string) => string
+  /** Pace and limits of retries (P31). Default: see each. */
   readonly retry?: RetryOptions
   /** Time limit of one attempt, its answer's body included, in ms (P26). Default is 30000 (30 seconds). */
   readonly attemptTimeoutMs?: number
@@ -140,22 +143,6 @@ export const anonymousScope = 'anonymous'
 
 const day = 24 * 3600 * 1000
 
-/** Headers that carry credentials, which `auth` may return (P9). */
-const usualCredentials: readonly string[] = [
-  'authorization',
-  'cookie',
-  'dpop',
-  'proxy-authorization',
-  'signature',
-  'signature-input',
-  'x-api-key',
-  'api-key',
-  'x-auth-token',
-  'x-access-token',
-  'x-csrf-token',
-  'x-xsrf-token',
-]
-
 /**
  * Checks the options.
  *
@@ -163,29 +150,41 @@ const usualCredentials: readonly string[] = [
  * @throws {@link ConfigError} for the first wrong one.
  */
 export function resolveOptions(options: EngineOptions, defaultOrigin: string | null): Resolved {
+  checkKinds(options, '', {
+    function: ['scope', 'auth', 'scopeTag', 'mintKey', 'observer', 'fetch'],
+    object: ['store', 'operations', 'retry', 'transport'],
+    string: ['name', 'keysUrl'],
+    boolean: ['anonymous', 'autoStart'],
+    array: ['credentialOrigins', 'credentialHeaders', 'monitorOrigins'],
+  })
   const dialect = checkedDialect(options.dialect, 'dialect')
   const name = options.name ?? defaultOrigin
-  if (name === null || name === '') {
+  if (name === null) {
     throw new ConfigError(
       'name',
       'there is no baseUrl and no page to take a name from; name the client, e.g. name: "payments"',
     )
   }
+  if (name === '' || !isText(name)) throw new ConfigError('name', 'must be a text that is not empty, e.g. "payments"')
   const operations = new Map(Object.entries(options.operations ?? {}))
   for (const [operationName, operation] of operations) checkOperation(operationName, operation)
   const { scope, auth } = identity(options, defaultOrigin)
-  const attemptTimeoutMs = duration(options.attemptTimeoutMs, 'attemptTimeoutMs', 30_000, 1)
-  const longest = Math.max(
-    7 * day,
-    dialect.retentionMs ?? 0,
-    ...[...operations.values()].map((o) => o.retentionMs ?? 0),
-  )
+  const attemptTimeoutMs = timerDuration(options.attemptTimeoutMs, 'attemptTimeoutMs', 30_000)
+  const retentions = [...operations.values()].map((o) => o.retentionMs ?? o.dialect?.retentionMs ?? 0)
+  const longest = Math.max(7 * day, dialect.retentionMs ?? 0, ...retentions)
   const rememberMs = duration(options.rememberMs, 'rememberMs', longest, 0)
   if (rememberMs < longest) {
     throw new ConfigError(
       'rememberMs',
       `must be at least ${longest} ms (the larger of 7 days and the retention): a shorter memory could mint a second key for the same intent`,
     )
+  }
+  const retry = {
+    attempts: count(options.retry?.attempts, 'retry.attempts', 12),
+    baseMs: duration(options.retry?.baseMs, 'retry.baseMs', 500, 1),
+    capMs: duration(options.retry?.capMs, 'retry.capMs', 60_000, 1),
+    concurrency: count(options.retry?.concurrency, 'retry.concurrency', 6),
+    budget: count(options.retry?.budget, 'retry.budget', 20),
   }
   return {
     name,
@@ -197,18 +196,18 @@ export function resolveOptions(options: EngineOptions, defaultOrigin: string | n
         originOf(o, 'credentialOrigins'),
       ),
     ),
-    credentialHeaders: new Set([...usualCredentials, ...(options.credentialHeaders ?? []).map((h) => h.toLowerCase())]),
+    credentialHeaders: new Set([...CREDENTIAL_HEADERS, ...(options.credentialHeaders ?? []).map(credentialHeader)]),
     operations,
     keysUrl: options.keysUrl ?? null,
     scopeTag: options.scopeTag ?? null,
-    retry: {
-      attempts: count(options.retry?.attempts, 'retry.attempts', 12),
-      baseMs: duration(options.retry?.baseMs, 'retry.baseMs', 500, 1),
-      capMs: duration(options.retry?.capMs, 'retry.capMs', 60_000, 1),
-      concurrency: count(options.retry?.concurrency, 'retry.concurrency', 6),
-      budget: count(options.retry?.budget, 'retry.budget', 20),
+    retry,
+    pace: {
+      budget: retry.budget,
+      refillMs: 1000,
+      outageAfter: 3,
+      outageWaitMs: Math.min(retry.capMs, 30_000),
+      spreadMs: 2000,
     },
-    pace: { budget: options.retry?.budget ?? 20, refillMs: 1000, outageAfter: 3, spreadMs: 2000 },
     attemptTimeoutMs,
     leaseMs: attemptTimeoutMs + Math.max(5000, attemptTimeoutMs / 2),
     transitMs: duration(options.transitMs, 'transitMs', 300_000, 0),
@@ -234,7 +233,17 @@ function identity(options: EngineOptions, defaultOrigin: string | null): Pick<Re
   if (auth !== undefined && options.credentialOrigins === undefined && defaultOrigin === null) {
     throw new ConfigError('credentialOrigins', 'there is no baseUrl and no page; say which origins get credentials')
   }
-  return { scope: () => scope() || null, auth: auth ?? null }
+  return { scope: () => knownScope(scope), auth: auth ?? null }
+}
+
+/** Nobody, where the app's own code fails or gives no text: that is never taken for somebody (P3, P28). */
+function knownScope(scope: () => unknown): string | null {
+  try {
+    const who = scope()
+    return isText(who) && who !== '' ? who : null
+  } catch {
+    return null
+  }
 }
 
 function checkedDialect(dialect: Dialect | undefined, option: string): Dialect {
@@ -242,13 +251,29 @@ function checkedDialect(dialect: Dialect | undefined, option: string): Dialect {
     throw new ConfigError(option, 'say how this server de-duplicates: one of samekey/dialects, or none if it does not')
   }
   if (dialect.retentionMs !== null) duration(dialect.retentionMs, `${option}.retentionMs`, 0, 1)
+  const { pattern } = dialect.keyRules
+  try {
+    if (pattern !== undefined) new RegExp(pattern)
+  } catch (cause) {
+    throw new ConfigError(`${option}.keyRules.pattern`, 'is no regular expression', { cause })
+  }
   return dialect
 }
 
 /** Checks one operation's options. */
 export function checkOperation(name: string, operation: OperationOptions): void {
   const at = `operations.${name}`
-  if (name === '' || /^[A-Z]+ /.test(name))
+  checkKinds({ [at]: operation }, '', { object: [at] })
+  checkKinds(operation, `${at}.`, {
+    function: ['match', 'accept', 'reconcile'],
+    object: ['dialect', 'fingerprint'],
+    string: ['lane'],
+    boolean: ['storeAnswer'],
+  })
+  if (operation.duplicate !== undefined && operation.duplicate !== 'report' && operation.duplicate !== 'refuse')
+    throw new ConfigError(`${at}.duplicate`, "must be 'report' or 'refuse'")
+  if (operation.lane === '') throw new ConfigError(`${at}.lane`, 'must not be empty; leave it out for no lane')
+  if (name === '' || !isText(name) || /^[A-Z]+ /.test(name))
     throw new ConfigError(at, 'name the operation like the server does, e.g. "orders.create"')
   if (operation.dialect !== undefined) checkedDialect(operation.dialect, `${at}.dialect`)
   if (operation.retentionMs !== undefined) duration(operation.retentionMs, `${at}.retentionMs`, 0, 1)
@@ -267,13 +292,54 @@ export function checkOperation(name: string, operation: OperationOptions): void 
   }
 }
 
+type Kind = 'function' | 'object' | 'string' | 'boolean' | 'array'
+
+/** Refuses options of another kind than they must be, before one of them is used. */
+function checkKinds(options: object, at: string, kinds: { readonly [kind in Kind]?: readonly string[] }): void {
+  for (const [kind, names] of Object.entries(kinds)) {
+    for (const name of names) {
+      const value: unknown = Reflect.get(options, name)
+      if (value === undefined || (value !== null && kindOf(value) === kind)) continue
+      throw new ConfigError(`${at}${name}`, `must be ${kind === 'array' || kind === 'object' ? 'an' : 'a'} ${kind}`)
+    }
+  }
+}
+
+function kindOf(value: unknown): string {
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+/** True for text that every encoding can carry and every store gives back as it was. */
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && !/[\0\p{Surrogate}]/u.test(value)
+}
+
+function credentialHeader(name: string): string {
+  const lower = typeof name === 'string' ? name.toLowerCase() : ''
+  const decided = /^(?:content-|idempotency-|samekey-)/.test(lower)
+  if (!/^[!#$%&'*+.^_`|~\da-z-]+$/.test(lower) || decided) {
+    throw new ConfigError(
+      'credentialHeaders',
+      `must be names of headers that say who asks, not what is asked; one is ${JSON.stringify(name)}`,
+    )
+  }
+  return lower
+}
+
 /** A duration in ms, checked. */
-export function duration(value: number | undefined, option: string, otherwise: number, least: number): number {
+function duration(value: number | undefined, option: string, otherwise: number, least: number): number {
   if (value === undefined) return otherwise
   if (!Number.isFinite(value) || value < least) {
     throw new ConfigError(option, `must be a number of milliseconds of at least ${least}; it is ${String(value)}`)
   }
   return value
+}
+
+/** A duration that one timer has to wait. */
+function timerDuration(value: number | undefined, option: string, otherwise: number): number {
+  const ms = duration(value, option, otherwise, 1)
+  if (ms > MAX_TIMER_MS) throw new ConfigError(option, `must be at most ${MAX_TIMER_MS} ms, which is what a timer can wait`)
+  return ms
 }
 
 function count(value: number | undefined, option: string, otherwise: number): number {

@@ -21,7 +21,7 @@ export type Outcome = { readonly id: string; readonly key: string } & (
   | { readonly state: 'cancelled' }
   | { readonly state: 'abandoned'; readonly mayStillHappen: boolean }
   | { readonly state: 'unknown' /** Why, in a fixed word. */; readonly because: string }
-  /** Not ended within the time that was waited; it goes on by itself or waits for what `detail` names. */
+  /** Not ended within the time that was waited; it goes on by itself, or waits for what `detail` of its view names. */
   | { readonly state: OpenStateName; readonly inDoubt: boolean }
 )
 
@@ -110,22 +110,29 @@ function responseFor(record: IntentRecord, bytes: Uint8Array | null): Response {
   const bodyless = status === 204 || status === 205 || status === 304
   const state = answer?.body ?? 'not_given'
   const there = state === 'empty' || bytes !== null
-  const body = bodyless ? null : there ? ((bytes ?? new Uint8Array()) as Uint8Array<ArrayBuffer>) : null
-  const response = new Response(body, { status, headers })
+  const missing = bodyless || there ? null : notStored(record, state === 'stored' ? 'not_given' : state)
+  const body = missing === null ? ((bytes ?? new Uint8Array()) as Uint8Array<ArrayBuffer>) : failing(missing)
+  const response = new Response(bodyless ? null : body, { status, headers })
   Object.defineProperty(response, 'url', { value: answer?.url ?? record.request.url })
-  if (!bodyless && !there)
-    forbidReading(response, record, state === 'stored' ? 'not_given' : (state as keyof typeof absences))
+  if (missing !== null) forbidReading(response, missing)
   return response
 }
 
-function forbidReading(response: Response, record: IntentRecord, absence: keyof typeof absences): void {
-  const fail = (): Promise<never> =>
-    Promise.reject(
-      new BodyNotStoredError(
-        `"${record.id}" ended ${record.state.name}, but the body of its answer is not here: ${absences[absence]}. Read the result from the server by its own identity.`,
-        { intentId: record.id, key: record.key },
-      ),
-    )
+function notStored(record: IntentRecord, absence: keyof typeof absences): BodyNotStoredError {
+  return new BodyNotStoredError(
+    `"${record.id}" ended ${record.state.name}, but the body of its answer is not here: ${absences[absence]}. Read the result from the server by its own identity.`,
+    { intentId: record.id, key: record.key },
+  )
+}
+
+/** For those who read the stream themselves. */
+function failing(error: Error): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream({ pull: (controller) => controller.error(error) }, { highWaterMark: 0 })
+}
+
+/** Platforms make an error of their own of what a stream throws: the methods say it themselves. */
+function forbidReading(response: Response, error: Error): void {
+  const fail = (): Promise<never> => Promise.reject(error)
   for (const method of ['json', 'text', 'arrayBuffer', 'blob', 'bytes', 'formData'] as const) {
     Object.defineProperty(response, method, { value: fail })
   }

@@ -24,10 +24,11 @@ export function createPolicies(options: Resolved): Policies {
       const dialect = dialectOf(operation)
       const deduplicates = dialect.deduplicates && dialect.methods.includes(request.method)
       // Look-up and void need the server's own name of the operation, so only registered ones have them.
+      const retentionMs = settings?.retentionMs ?? dialect.retentionMs
       const byKey = dialect.byKey && deduplicates && options.keysUrl !== null && registered
       return {
         deduplicates,
-        retentionMs: settings?.retentionMs ?? dialect.retentionMs,
+        retentionMs,
         attemptTimeoutMs: options.attemptTimeoutMs,
         transitMs: options.transitMs,
         voids: byKey,
@@ -47,7 +48,8 @@ export function createPolicies(options: Resolved): Policies {
         maxPollErrors: 10,
         monitorGraceMs: 30_000,
         slowPollMs: 60_000,
-        rememberMs: options.rememberMs,
+        // An operation that was registered later may have a longer retention than the client knew of (P8).
+        rememberMs: Math.max(options.rememberMs, retentionMs ?? 0),
       }
     },
   }

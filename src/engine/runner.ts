@@ -9,7 +9,7 @@ import { exchanges } from '../protocol/effects.ts'
 import type { IntentEvent } from '../protocol/events.ts'
 import type { Context } from '../protocol/guards.ts'
 import type { IntentRecord } from '../protocol/record.ts'
-import { isSettled } from '../protocol/states.ts'
+import { isOpen, isSettled } from '../protocol/states.ts'
 import { transition } from '../protocol/transition.ts'
 import { isWindowOpen } from '../protocol/window.ts'
 import type { Announcer } from './announcer.ts'
@@ -38,6 +38,8 @@ export interface RunnerParts {
   readonly origins: Origins
   readonly serverTime: ServerTime
   readonly attempts: Attempts
+  /** The client stops: nothing is tried for longer. */
+  readonly stopSignal: AbortSignal
   /** Puts a row off in memory: nothing was learnt that would be worth a write. */
   readonly defer: (key: string, ms: number) => void
   /** True when the row was put off before and has waited. */
@@ -49,18 +51,27 @@ export interface Runner {
   work(row: StoredRow): Promise<void>
   /** Takes an event through the table. Null when the record is gone. */
   step(loaded: Loaded, event: IntentEvent, body?: Uint8Array | null): Promise<Loaded | null>
+  /** The same, and what became of the event. */
+  tryStep(loaded: Loaded, event: IntentEvent): Promise<Stepped>
   /** Asks the server by key now, whatever the record's state; returns the record afterwards. */
   lookup(loaded: Loaded): Promise<Loaded | null>
-  /** What would happen: used to tell a person in advance. */
-  context(record: IntentRecord): Promise<Context>
+}
+
+/** What became of an event: `outdated` when the record had moved on, so that it was judged and stored no more. */
+export interface Stepped {
+  readonly was: 'taken' | 'not_for_this_state' | 'outdated'
+  /** The record afterwards; null when it is gone. */
+  readonly loaded: Loaded | null
 }
 
 export function createRunner(parts: RunnerParts): Runner {
   const { options, store, platform, ledger, announcer, desk, policies, origins, serverTime, attempts } = parts
   const { clock, ids, signals, transport } = platform
 
-  async function contextOf(record: IntentRecord): Promise<Context> {
-    const head = record.lane === null ? undefined : await store.laneHead(options.name, record.lane.lane)
+  /** The lane is asked about only where a rule does: an outcome must not hang on one more read of the store (P17). */
+  async function contextOf(record: IntentRecord, event: IntentEvent): Promise<Context> {
+    const asksLane = record.lane !== null && event.type === 'due'
+    const head = asksLane ? await store.laneHead(options.name, record.lane.lane) : undefined
     return {
       times: timesOf(record),
       policy: policies.of(record),
@@ -81,8 +92,17 @@ export function createRunner(parts: RunnerParts): Runner {
     body: Uint8Array | null = null,
     prepared?: Prepared,
   ): Promise<Loaded | null> {
-    const result = transition(loaded.record, event, await contextOf(loaded.record))
-    if (result === null) return loaded
+    return (await advance(loaded, event, body, prepared)).loaded
+  }
+
+  async function advance(
+    loaded: Loaded,
+    event: IntentEvent,
+    body: Uint8Array | null,
+    prepared?: Prepared,
+  ): Promise<Stepped> {
+    const result = transition(loaded.record, event, await contextOf(loaded.record, event))
+    if (result === null) return { was: 'not_for_this_state', loaded }
     const leased = result.effects.some((effect) => exchanges.has(effect))
     let current = loaded
     for (const effect of result.effects) {
@@ -90,7 +110,7 @@ export function createRunner(parts: RunnerParts): Runner {
         case 'persist': {
           const { record, blobs } = withAnswerBody(loaded.record, result.record, body)
           const stored = await persist(loaded, record, leased, blobs)
-          if (stored === null) return adopt(loaded, event, body)
+          if (stored === null) return { was: 'outdated', loaded: await adopt(loaded, event, body) }
           current = stored
           break
         }
@@ -98,17 +118,21 @@ export function createRunner(parts: RunnerParts): Runner {
           announce(loaded.record, current, event, body)
           break
         case 'send':
-          return prepared === undefined ? current : send(current, prepared)
+          return taken(prepared === undefined ? current : await send(current, prepared))
         case 'poll':
         case 'lookup':
         case 'void':
-          return prepared === undefined ? current : inquire(current, effect, prepared)
+          return taken(prepared === undefined ? current : await inquire(current, effect, prepared))
         case 'remove':
           await store.remove(keyOf(loaded.row), { revision: loaded.row.revision })
-          return null
+          return taken(null)
       }
     }
-    return current
+    return taken(current)
+  }
+
+  function taken(loaded: Loaded | null): Stepped {
+    return { was: 'taken', loaded }
   }
 
   /** Writes, and keeps trying while the lease lasts when there is an outcome to be kept (P17). */
@@ -118,14 +142,18 @@ export function createRunner(parts: RunnerParts): Runner {
     leased: boolean,
     blobs: BlobChange,
   ): Promise<Loaded | null> {
+    const change = ledger.changeTo(record, leased)
     for (let tries = 1; ; tries++) {
       try {
-        return await ledger.commit(loaded, record, leased, blobs)
+        const row = await ledger.write(loaded, change, blobs)
+        return row === null ? null : { row, record }
       } catch (error) {
         warnStore(record, error)
+        if (!(error instanceof StoreFailure) || error.reason === 'closed') throw error
+        const landed = error.written === 'maybe' ? await ledger.landed(loaded, change) : null
+        if (landed !== null) return { row: landed, record }
         const until = loaded.row.leaseUntil
-        if (!(error instanceof StoreFailure) || error.reason === 'closed' || until === null || clock.now() >= until)
-          throw error
+        if (parts.stopSignal.aborted || until === null || clock.now() >= until) throw error
         await sleep(backoffMs({ baseMs: 200, capMs: 5000, minMs: 100 }, tries, ids.random()))
       }
     }
@@ -173,8 +201,9 @@ export function createRunner(parts: RunnerParts): Runner {
       const found = row === undefined ? null : ledger.read(row)
       if (found === null || isSetAside(found)) return null
       announcer.relay(found)
-      if (!isLateProof(event) || found.record.fingerprint.digest !== old.record.fingerprint.digest) return found
-      const result = transition(found.record, event, await contextOf(found.record))
+      if (!isLateProof(event, found.record) || found.record.fingerprint.digest !== old.record.fingerprint.digest)
+        return found
+      const result = transition(found.record, event, await contextOf(found.record, event))
       if (result === null) return found
       const { record, blobs } = withAnswerBody(found.record, result.record, body)
       const stored = await ledger.commit(found, record, false, blobs)
@@ -190,8 +219,11 @@ export function createRunner(parts: RunnerParts): Runner {
     record: IntentRecord,
     body: Uint8Array | null,
   ): { record: IntentRecord; blobs: BlobChange } {
-    const purge: BlobChange = isSettled(record.state.name) && !isSettled(before.state.name) ? { request: null } : {}
     const { answer } = record
+    const purge: BlobChange = {
+      ...(isSettled(record.state.name) && !isSettled(before.state.name) && { request: null }),
+      ...(answer === null && before.answer?.body === 'stored' && { answer: null }),
+    }
     if (answer === null || answer === before.answer || answer.body !== 'stored') return { record, blobs: purge }
     const keep = policies.operationOf(record.operation)?.storeAnswer !== false
     if (body !== null && keep && body.length <= storedAnswerBytes) return { record, blobs: { ...purge, answer: body } }
@@ -200,18 +232,23 @@ export function createRunner(parts: RunnerParts): Runner {
   }
 
   /** The last synchronous step: lease, scope, age and send-by once more, in the tick that calls fetch (P3, P35, P47). */
-  function refusal(loaded: Loaded, { leave, preparedAt }: Prepared): IntentEvent | null {
-    const { record, row } = loaded
+  function refusal(loaded: Loaded, prepared: Prepared): IntentEvent | null {
+    const { record } = loaded
     const times = timesOf(record)
     const policy = policies.of(record)
-    if (!leave.stillValid()) return { type: 'scopeDiffers' }
-    const slept = clock.monotonic() - preparedAt > options.leaseMs - options.attemptTimeoutMs
-    if (slept || row.leaseUntil === null || times.now + options.attemptTimeoutMs > row.leaseUntil)
-      return refused('lease')
+    if (!prepared.leave.stillValid())
+      return options.scope() === record.scope ? refused('auth_changed') : { type: 'scopeDiffers' }
+    if (isOverslept(loaded, prepared)) return refused('lease')
     if (times.now < record.seenAt) return refused('clock')
     if (record.doubt !== null && !isWindowOpen(record, policy, times)) return refused('window')
     if (record.sendBefore !== null && times.now >= record.sendBefore) return refused('send_before')
     return null
+  }
+
+  /** Whoever slept since it prepared may have lost its lease, or will before the server has answered. */
+  function isOverslept({ row }: Loaded, { preparedAt }: Prepared): boolean {
+    const slept = clock.monotonic() - preparedAt > options.leaseMs - options.attemptTimeoutMs
+    return slept || row.leaseUntil === null || clock.now() + options.attemptTimeoutMs > row.leaseUntil
   }
 
   function refused(detail: string): IntentEvent {
@@ -232,8 +269,15 @@ export function createRunner(parts: RunnerParts): Runner {
 
   async function inquire(loaded: Loaded, kind: 'poll' | 'lookup' | 'void', prepared: Prepared): Promise<Loaded | null> {
     const { record } = loaded
+    if (isOverslept(loaded, prepared)) {
+      prepared.pass.end()
+      // If the lease is still ours, let it go: whoever looks next asks.
+      return ledger.commit(loaded, record, false)
+    }
     if (!prepared.leave.stillValid()) {
       prepared.pass.end()
+      // The same person with other credentials: due again at once.
+      if (options.scope() === record.scope) return ledger.commit(loaded, record, false)
       return step(loaded, { type: 'scopeDiffers' })
     }
     const { event, body } = await attempts.inquire(record, kind, prepared, policies.of(record), timesOf(record))
@@ -250,10 +294,11 @@ export function createRunner(parts: RunnerParts): Runner {
       await step(found, { type: 'recovered' })
       return
     }
-    const preview = transition(record, { type: 'due' }, await contextOf(record))
+    const due: IntentEvent = { type: 'due' }
+    const preview = transition(record, due, await contextOf(record, due))
     const effect = preview?.effects.find((name) => exchanges.has(name))
     if (effect === undefined) {
-      await step(found, { type: 'due' })
+      await step(found, due)
       return
     }
     const url = attempts.urlOf(record, effect === 'send' ? 'send' : effect === 'poll' ? 'poll' : 'lookup')
@@ -269,13 +314,14 @@ export function createRunner(parts: RunnerParts): Runner {
     try {
       const leave = await desk.ask(record, url)
       if (!leave.granted) {
-        await step(found, leave.event)
+        // Not to be had in the moment of stopping says nothing about credentials: the next start asks again.
+        if (!parts.stopSignal.aborted) await step(found, leave.event)
         return
       }
       const body = effect === 'send' && record.request.hasBody ? await store.blob(keyOf(row), 'request') : undefined
       if (effect === 'send' && record.request.hasBody && body === undefined)
         throw new Error('The stored request body is missing.')
-      await step(found, { type: 'due' }, null, { leave, pass, body: body ?? null, preparedAt: clock.monotonic() })
+      await step(found, due, null, { leave, pass, body: body ?? null, preparedAt: clock.monotonic() })
     } finally {
       pass.end()
     }
@@ -284,7 +330,7 @@ export function createRunner(parts: RunnerParts): Runner {
   async function lookup(loaded: Loaded): Promise<Loaded | null> {
     const url = attempts.urlOf(loaded.record, 'lookup')
     const leave = await desk.ask(loaded.record, url)
-    if (!leave.granted) return loaded
+    if (!leave.granted || !leave.stillValid()) return loaded
     const pass = { end: () => {} }
     const prepared: Prepared = { leave, pass, body: null, preparedAt: clock.monotonic() }
     const { event, body } = await attempts.inquire(
@@ -297,10 +343,12 @@ export function createRunner(parts: RunnerParts): Runner {
     return step(loaded, event, body)
   }
 
-  return { work, step, lookup, context: contextOf }
+  return { work, step, tryStep: (loaded, event) => advance(loaded, event, null), lookup }
 }
 
 /** What may be adopted from an attempt whose lease was lost: answers from behind the key, nothing else (P48). */
-function isLateProof(event: IntentEvent): boolean {
+function isLateProof(event: IntentEvent, { state }: IntentRecord): boolean {
+  // Without its body, where somebody may still ask for the replay, it would be the poorer answer.
+  if (event.type === 'doneIncomplete') return !isOpen(state.name)
   return event.type === 'done' || event.type === 'voided' || (event.type === 'refused' && event.proof)
 }

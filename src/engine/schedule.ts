@@ -12,14 +12,16 @@ import type { Resolved } from './options.ts'
 const watchMs = 1000
 /** The longest sleep: hints get lost, clocks jump, and users switch without a word (P33). */
 const longestSleepMs = 60_000
-/** The wait after a pass that failed. */
+/** The wait after a look at the store or work on a row that failed; doubled with each look that fails again. */
 const afterFailureMs = 1000
 
 export interface Schedule {
   /** Looks as soon as possible. */
   wake(): void
-  /** Works on this row now, without waiting for a pass. */
-  start(row: StoredRow): void
+  /** Works on this row ahead of its time: now, or after `ms`. */
+  start(row: StoredRow, ms?: number): void
+  /** Reads one row that somebody here may wait for: another context says that it changed. */
+  look(key: string): void
   /** Puts a row off, in memory. */
   defer(key: string, ms: number): void
   /** True when the row had been put off. */
@@ -54,14 +56,16 @@ export function createSchedule({
   const active = new Map<string, Promise<void>>()
   const deferred = new Map<string, number>()
   const waited = new Set<string>()
-  /** Asked to start while as many were under way as may be. */
-  const queued = new Map<string, StoredRow>()
+  /** To be worked on ahead of their time, until work on them began. */
+  const asked = new Map<string, StoredRow>()
   /** Revision at which work on a row ended. */
   const fruitless = new Map<string, number>()
   const recovered = new Set<string>()
   let timer: Timer | null = null
   let passing: Promise<void> | null = null
   let again = false
+  let failures = 0
+  let lookedAt = Number.NEGATIVE_INFINITY
   let stopped = false
 
   function wake(): void {
@@ -74,7 +78,7 @@ export function createSchedule({
     passing = pass()
       .catch((error: unknown) => {
         announcer.warn({ code: 'store_failed', message: 'The store could not be read; it is tried again.', error })
-        return afterFailureMs
+        return Math.min(afterFailureMs * 2 ** failures++, longestSleepMs)
       })
       .then((sleepMs) => {
         passing = null
@@ -103,6 +107,7 @@ export function createSchedule({
     await lookAtWatched(scope)
     const now = clock.now()
     for (const [key, until] of deferred) if (until <= clock.monotonic()) ended(key)
+    startAsked()
     const rows = await store.due(options.name, scope, now, active.size + deferred.size + options.retry.concurrency)
     const dueKeys = new Set(rows.map(({ key }) => key))
     for (const key of fruitless.keys()) if (!dueKeys.has(key)) fruitless.delete(key)
@@ -110,9 +115,11 @@ export function createSchedule({
       if (active.has(row.key) || deferred.has(row.key)) continue
       // Worked on before, and nothing came of it: a record that cannot be read, say. It must not be a busy loop.
       if (fruitless.get(row.key) === row.revision) defer(row.key, longestSleepMs)
-      else if (active.size < options.retry.concurrency) run(row)
+      else if (!stopped && active.size < options.retry.concurrency) run(row)
     }
-    return sleepUntil(await store.nextDueAt(options.name, scope, now), now)
+    const sleepMs = sleepUntil(await store.nextDueAt(options.name, scope, now), now)
+    failures = 0
+    return sleepMs
   }
 
   function ended(key: string): void {
@@ -126,30 +133,33 @@ export function createSchedule({
     const sleeps = [longestSleepMs]
     if (announcer.watched().size > 0) sleeps.push(watchMs)
     if (nextDueAt !== null) sleeps.push(nextDueAt - now)
-    for (const until of deferred.values()) sleeps.push(until - clock.monotonic())
+    // A look reads what was put off too: the more that is, the less often.
+    for (const until of deferred.values()) sleeps.push(Math.max(until - clock.monotonic(), deferred.size))
     return Math.min(...sleeps)
   }
 
-  /** What other contexts did to the rows that somebody here waits for. */
+  /** What other contexts did to the rows that somebody here waits for: once in a while, however often we are woken. */
   async function lookAtWatched(scope: string): Promise<void> {
-    for (const key of announcer.watched()) {
-      if (active.has(key)) continue
-      const row = await store.byKey({ client: options.name, scope, key })
-      const found = row === undefined ? null : ledger.read(row)
-      if (found !== null && !isSetAside(found)) announcer.relay(found)
-    }
+    if (clock.monotonic() - lookedAt < watchMs) return
+    lookedAt = clock.monotonic()
+    for (const key of announcer.watched()) if (!active.has(key)) await lookAt(scope, key)
+  }
+
+  async function lookAt(scope: string, key: string): Promise<void> {
+    const row = await store.byKey({ client: options.name, scope, key })
+    const found = row === undefined ? null : ledger.read(row)
+    if (found !== null && !isSetAside(found)) announcer.relay(found)
   }
 
   /** Ahead of what a pass would pick, but never more at once than is allowed (B68). */
-  function start(row: StoredRow): void {
-    if (stopped || active.has(row.key)) return
-    deferred.delete(row.key)
-    if (active.size < options.retry.concurrency) run(row)
-    else queued.set(row.key, row)
+  function startAsked(): void {
+    for (const row of asked.values()) {
+      if (stopped || active.size >= options.retry.concurrency) return
+      if (!active.has(row.key) && !deferred.has(row.key)) run(row)
+    }
   }
 
   function run(row: StoredRow): void {
-    queued.delete(row.key)
     const running = work(row)
       .then(
         () => void fruitless.set(row.key, row.revision),
@@ -167,9 +177,11 @@ export function createSchedule({
       )
       .then(() => {
         active.delete(row.key)
-        if (!deferred.has(row.key)) waited.delete(row.key)
-        const [next] = queued.values()
-        if (next !== undefined && !stopped) run(next)
+        if (!deferred.has(row.key)) {
+          waited.delete(row.key)
+          asked.delete(row.key)
+        }
+        startAsked()
         wake()
       })
     active.set(row.key, running)
@@ -181,7 +193,19 @@ export function createSchedule({
 
   return {
     wake,
-    start,
+    start(row, ms = 0) {
+      if (stopped || active.has(row.key)) return
+      asked.set(row.key, row)
+      deferred.delete(row.key)
+      if (ms > 0) defer(row.key, ms)
+      startAsked()
+      wake()
+    },
+    look(key) {
+      const scope = options.scope()
+      // What cannot be read now is read with the others, a little later.
+      if (scope !== null && announcer.watched().has(key)) lookAt(scope, key).catch(() => {})
+    },
     defer,
     hasWaited: (key) => waited.has(key),
     release(spreadMs) {

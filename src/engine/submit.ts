@@ -20,12 +20,12 @@ import { checkKey, derivedKey } from '../protocol/key.ts'
 import type { IntentRecord, KeyOrigin, LanePlace, StoredRequest } from '../protocol/record.ts'
 import { sha256Hex } from '../protocol/sha256.ts'
 import { decideSubmit } from '../protocol/submission.ts'
-import { SAMEKEY_INTENT } from '../protocol/wire.ts'
+import { IDEMPOTENCY_AGE, IDEMPOTENCY_SCOPE, IDEMPOTENCY_SINCE } from '../protocol/wire.ts'
 import type { Announcer } from './announcer.ts'
-import { fingerprintBody, readBody } from './body.ts'
+import { type BodySource, fingerprintBody, readBody } from './body.ts'
 import type { Stored } from './handle.ts'
-import { isSetAside, type Ledger, type Loaded } from './ledger.ts'
-import type { Resolved } from './options.ts'
+import { isSetAside, keyOf, type Ledger, type Loaded } from './ledger.ts'
+import { isText, type Resolved } from './options.ts'
 import type { Policies } from './policies.ts'
 import type { Ticket } from './tickets.ts'
 import { laneKey } from './view.ts'
@@ -40,29 +40,36 @@ export type KeyChoice =
 
 /** What a call may say of its intent. */
 export interface IntentCall {
-  /** The app's stable name for what should happen once. */
+  /** The app's stable name for what should happen once: 1 to 512 characters. */
   readonly intent: string
+  /** A key of the caller's own, or a derived one (P5, P11). Default is a fresh random one. */
   readonly key?: KeyChoice
   /** Registered name of the operation. Default is the one whose `match` says yes. */
   readonly operation?: string
   /** Lane to stand in (P34). Default is the operation's; PUT, PATCH and DELETE to one target are serial by themselves. */
   readonly lane?: string
-  /** After rejected or cancelled: the same content once more, with a new key (P7). */
+  /** After rejected or cancelled: the same content once more, with a new key (P7). Changes nothing otherwise. Default is false. */
   readonly again?: boolean
-  /** No send after this time (P36). */
+  /** No send after this time, epoch ms or a `Date` (P36). Default is none. */
   readonly sendBefore?: number | Date
   /** Ends the waiting, never the intent (P36). */
   readonly signal?: AbortSignal
-  /** How long to wait for the outcome, in ms. Default is the client's. */
+  /** How long to wait for the outcome, in ms, before `StillOpenError` (P36). Default is the client's. */
   readonly waitMs?: number
 }
 
-/** What is submitted. */
-interface Submission {
-  readonly call: IntentCall
+/** What is to be sent. */
+export interface Given {
   readonly request: Request
+  /** Where its body's bytes are read from. */
+  readonly source: BodySource
   /** Key from the request's own key header, adopted (P5). */
   readonly headerKey: string | null
+}
+
+/** What is submitted. */
+interface Submission extends Given {
+  readonly call: IntentCall
   readonly scope: string
   readonly ticket: Ticket
 }
@@ -75,7 +82,7 @@ export interface Submitted {
 
 export interface Submitter {
   /** Submits in the ticket's turn: one at a time per name, so that the second click of a tick finds the first one's record (P6, B02). */
-  submit(call: IntentCall, request: Request, headerKey: string | null, ticket: Ticket): Promise<Submitted>
+  submit(call: IntentCall, given: Given, ticket: Ticket): Promise<Submitted>
 }
 
 export interface SubmitParts {
@@ -90,25 +97,18 @@ export interface SubmitParts {
 }
 
 const longestId = 512
-/** Text that not every store can give back as it was: lone surrogates and NUL. */
-const unstorable: RegExp = /[\0\p{Surrogate}]/u
 
 export function createSubmitter(parts: SubmitParts): Submitter {
   const { options, store, platform, ledger, announcer, policies } = parts
   const { clock, ids } = platform
 
-  async function submit(
-    call: IntentCall,
-    request: Request,
-    headerKey: string | null,
-    ticket: Ticket,
-  ): Promise<Submitted> {
-    checkCall(call)
+  async function submit(given: IntentCall, { request, source, headerKey }: Given, ticket: Ticket): Promise<Submitted> {
+    const call = fixedCall(given)
     const { scope } = ticket
     if (scope === null) {
       throw new ConfigError(
         'scope',
-        'nobody is signed in, so it is not known whose intent this is; sign in first, or say anonymous: true',
+        'nobody is signed in (scope() gave no text), so it is not known whose intent this is; sign in first, or say anonymous: true',
         { intentId: call.intent },
       )
     }
@@ -117,14 +117,23 @@ export function createSubmitter(parts: SubmitParts): Submitter {
         intentId: call.intent,
       })
     }
+    if (headerKey !== null && call.key !== undefined && givenKeyOf(call) !== headerKey) {
+      throw new ConfigError(
+        'key',
+        'differs from the key in the request header, and a key is never replaced (P5); give one',
+        {
+          intentId: call.intent,
+        },
+      )
+    }
     await ticket.turn
-    return settle({ call, request, headerKey, scope, ticket })
+    return settle({ call, request, source, headerKey, scope, ticket })
   }
 
   async function settle(submission: Submission): Promise<Submitted> {
-    const { call, request, scope } = submission
+    const { call, request, source, scope } = submission
     const intentId = call.intent
-    const bytes = await readBody(request, options.maxBodyBytes, intentId)
+    const bytes = await readBody(source, options.maxBodyBytes, intentId)
     const operation = operationOf(call, request)
     const input: FingerprintInput = {
       method: request.method,
@@ -134,8 +143,8 @@ export function createSubmitter(parts: SubmitParts): Submitter {
       body: await fingerprintBody(request.headers.get('content-type'), bytes, intentId),
     }
     const print = fingerprintOf(input, operation.name, intentId)
-    const givenKey = call.key !== undefined && 'value' in call.key ? call.key.value : submission.headerKey
-    await parts.started()
+    const givenKey = givenKeyOf(call) ?? submission.headerKey
+    await stored('no', intentId, parts.started)
     for (;;) {
       const row = await stored('no', intentId, () => store.current(options.name, scope, intentId))
       const found = row === undefined ? undefined : readable(row)
@@ -164,6 +173,7 @@ export function createSubmitter(parts: SubmitParts): Submitter {
         continue
       }
       const loaded = { row: result.row, record }
+      await refuseIfHeldUp(submission, loaded)
       announcer.announce(null, loaded, 'submitted', null)
       parts.work(result.row)
       return { loaded, stored: { id: intentId, key, possibleDuplicates: duplicates } }
@@ -214,6 +224,16 @@ export function createSubmitter(parts: SubmitParts): Submitter {
     )
   }
 
+  /** The same, where the claim itself was held up: it is taken back, unless another context has begun to work on it. */
+  async function refuseIfHeldUp(submission: Submission, { row }: Loaded): Promise<void> {
+    try {
+      refuseIfTooLate(submission, row.key)
+    } catch (error) {
+      const remove = (): Promise<boolean> => store.remove(keyOf(row), { revision: row.revision })
+      if (await stored('maybe', row.id, remove, row.key)) throw error
+    }
+  }
+
   function chooseKey(
     { call, headerKey, request, scope }: Submission,
     operation: string,
@@ -222,13 +242,13 @@ export function createSubmitter(parts: SubmitParts): Submitter {
     const choice: KeyChoice | null = call.key ?? (headerKey === null ? null : { value: headerKey, since: 'new' })
     const facts = { intentId: call.intent }
     if (choice === null) {
-      const key = ids.key(keyRules.uuidVersion ?? 7)
-      const wrong = checkKey(key, keyRules)
+      const key = minted(keyRules.uuidVersion ?? 7, call.intent)
+      const wrong = typeof key === 'string' ? checkKey(key, keyRules) : 'The key is no text.'
       if (wrong !== null)
         throw new ConfigError('mintKey', `${wrong} Give a mintKey that makes keys this server takes.`, facts)
       return { key, keyOrigin: 'minted', since: null }
     }
-    const since = choice.since === 'new' ? null : timeOf(choice.since, 'key.since', call.intent)
+    const since = choice.since === 'new' ? null : Number(choice.since)
     if ('value' in choice) {
       const wrong = checkKey(choice.value, keyRules)
       if (wrong !== null) throw new ConfigError('key', `${wrong} Nothing was stored or sent.`, facts)
@@ -238,6 +258,15 @@ export function createSubmitter(parts: SubmitParts): Submitter {
     const wrong = checkKey(key, keyRules)
     if (wrong !== null) throw new ConfigError('key.derived', `a derived key is a UUID of version 5. ${wrong}`, facts)
     return { key, keyOrigin: 'derived', since }
+  }
+
+  function minted(uuidVersion: 4 | 7, intentId: string): string {
+    try {
+      return ids.key(uuidVersion)
+    } catch (cause) {
+      const why = cause instanceof ConfigError ? cause.message.replace(/^mintKey: /, '') : 'threw, so there is no key'
+      throw new ConfigError('mintKey', `${why} Nothing was stored or sent.`, { intentId, cause })
+    }
   }
 
   async function possibleDuplicates(
@@ -279,18 +308,23 @@ export function createSubmitter(parts: SubmitParts): Submitter {
     return { name, registered: true, lane: call.lane ?? operation.lane }
   }
 
-  /** What is stored of the caller's headers: never the key, and never credentials (P51). */
+  /** What is stored of the caller's headers: never the key or what is told afresh at each send, and never credentials (P51). */
   function businessHeaders(request: Request, operation: string, intentId: string): [string, string][] {
-    const own = new Set([SAMEKEY_INTENT, policies.dialectOf(operation).keyHeader?.toLowerCase()])
+    const { keyHeader, tellsAge } = policies.dialectOf(operation)
+    const told = tellsAge ? [IDEMPOTENCY_AGE, IDEMPOTENCY_SINCE, IDEMPOTENCY_SCOPE] : []
+    const own = new Set([keyHeader, ...told].map((name) => name?.toLowerCase()))
+    const { origin } = new URL(request.url)
     const kept: [string, string][] = []
     for (const [rawName, value] of request.headers) {
       const name = rawName.toLowerCase()
       if (own.has(name)) continue
       if (!options.credentialHeaders.has(name)) kept.push([name, value])
-      else if (options.auth === null) {
+      else if (options.auth === null || !options.credentialOrigins.has(origin)) {
         throw new ConfigError(
           `headers.${name}`,
-          'is a credential, and credentials are not stored; give it through auth(), which is asked at every attempt',
+          options.auth === null
+            ? 'is a credential, and credentials are not stored; give it through auth(), which is asked at every attempt'
+            : `is a credential, and ${origin} gets none; name that origin in credentialOrigins, and give it through auth()`,
           { intentId },
         )
       }
@@ -347,7 +381,7 @@ export function createSubmitter(parts: SubmitParts): Submitter {
       lane: laneOf(scope, operation.lane, storedRequest),
       createdAt: now,
       since,
-      sendBefore: call.sendBefore === undefined ? null : timeOf(call.sendBefore, 'sendBefore', call.intent),
+      sendBefore: call.sendBefore === undefined ? null : Number(call.sendBefore),
       state: { name: 'queued' },
       dueAt: now,
       attempts: 0,
@@ -401,20 +435,58 @@ function laneOf(scope: string, named: string | undefined, { method, url }: Store
   return { lane: laneKey(scope, 'serial', url), kind: 'serial' }
 }
 
-function checkCall({ intent, lane, waitMs }: IntentCall): void {
-  if (typeof intent !== 'string' || intent === '' || intent.length > longestId || unstorable.test(intent)) {
+/**
+ * The call, checked, with a copy of everything that the caller could change later (P9). Times become epoch ms.
+ *
+ * @throws ConfigError for a wrong one: nothing was stored or sent.
+ */
+export function fixedCall<Call extends IntentCall>(call: Call): Call {
+  const { intent, key, operation, lane, again, sendBefore, waitMs } = call
+  if (!isText(intent) || intent === '' || intent.length > longestId) {
     throw new ConfigError(
       'intent',
-      `give a stable name of 1 to ${longestId} characters for what should happen once, e.g. "checkout:cart-42"`,
+      `give a stable name of 1 to ${longestId} characters for what should happen once, e.g. "checkout:cart-42", or newIntent() for a one-off that you hold`,
     )
   }
-  if (lane === '') throw new ConfigError('lane', 'must not be empty; leave it out for no lane', { intentId: intent })
-  if (waitMs !== undefined && !(waitMs >= 0))
-    throw new ConfigError('waitMs', 'must be a number of milliseconds of at least 0', { intentId: intent })
+  const facts = { intentId: intent }
+  if (operation !== undefined && typeof operation !== 'string')
+    throw new ConfigError('operation', 'must be the name of a registered operation', facts)
+  if (lane !== undefined && (!isText(lane) || lane === ''))
+    throw new ConfigError('lane', 'must be a name that is not empty; leave it out for no lane', facts)
+  if (again !== undefined && typeof again !== 'boolean') throw new ConfigError('again', 'must be true or false', facts)
+  if (waitMs !== undefined && !(typeof waitMs === 'number' && waitMs >= 0))
+    throw new ConfigError('waitMs', `must be a number of milliseconds of at least 0; it is ${String(waitMs)}`, facts)
+  return {
+    ...call,
+    ...(key === undefined ? {} : { key: fixedKey(key, intent) }),
+    ...(sendBefore === undefined ? {} : { sendBefore: timeOf(sendBefore, 'sendBefore', intent) }),
+  }
 }
 
-function timeOf(time: number | Date, option: string, intentId: string): number {
-  const ms = typeof time === 'number' ? time : time.getTime()
-  if (!Number.isFinite(ms)) throw new ConfigError(option, 'must be a time: epoch milliseconds or a Date', { intentId })
-  return ms
+function fixedKey(key: KeyChoice, intentId: string): KeyChoice {
+  const given: Partial<Record<'value' | 'derived' | 'since', unknown>> = typeof key === 'object' ? { ...key } : {}
+  const isValue = typeof given.value === 'string' && given.derived === undefined
+  const isDerived = given.derived === true && given.value === undefined
+  if (!isValue && !isDerived) {
+    throw new ConfigError(
+      'key',
+      'give { value, since } for a key of your own, or { derived: true, since } for one that outlives local storage',
+      { intentId },
+    )
+  }
+  const since =
+    given.since === 'new'
+      ? 'new'
+      : timeOf(given.since, 'key.since', intentId, `, or 'new' when no earlier life can have sent it (P11)`)
+  return isValue ? { value: String(given.value), since } : { derived: true, since }
+}
+
+function givenKeyOf({ key }: IntentCall): string | null {
+  return key !== undefined && 'value' in key ? key.value : null
+}
+
+function timeOf(time: unknown, option: string, intentId: string, otherwise = ''): number {
+  const ms = time instanceof Date ? time.getTime() : time
+  if (typeof ms === 'number' && Number.isFinite(ms)) return ms
+  throw new ConfigError(option, `must be a time: epoch milliseconds or a Date${otherwise}`, { intentId })
 }

@@ -39,10 +39,12 @@ export function createTickets({ scope, now, monotonic }: TicketParts): (intent: 
       free = resolve
     })
     queues.set(slot, mine)
-    const release = (): void => {
-      free()
-      if (queues.get(slot) === mine) queues.delete(slot)
-    }
+    // A submit that is refused before its turn must not let the next one past those before it.
+    const release = (): void =>
+      void before.then(() => {
+        free()
+        if (queues.get(slot) === mine) queues.delete(slot)
+      })
     let taken = false
     let begun: (handle: IntentHandle) => void = () => {}
     let failed: (error: unknown) => void = () => {}

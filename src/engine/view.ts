@@ -6,11 +6,15 @@ import type { Loaded, SetAside } from './ledger.ts'
 
 /** An intent as the app sees it. Times are epoch ms. */
 export interface IntentView {
+  /** The app's name for it. */
   readonly id: string
   /** The idempotency key (P13). */
   readonly key: string
+  /** How it got its key: a fresh random one, one derived from its name, or one that the caller gave. */
   readonly keyOrigin: KeyOrigin
+  /** Registered name of the operation, else method and path. */
   readonly operation: string
+  /** Where it stands. */
   readonly state: StateName
   /** What it waits for or why it ended as it did, in a fixed word; null where the state says it all. */
   readonly detail: string | null
@@ -20,11 +24,15 @@ export interface IntentView {
   readonly handedOver: boolean
   /** True while an attempt may have taken effect and nothing has said whether. */
   readonly inDoubt: boolean
+  /** Attempts made so far, over all restarts. */
   readonly attempts: number
+  /** When it was submitted. */
   readonly createdAt: number
   /** When samekey will look at it again by itself, or null. */
   readonly dueAt: number | null
+  /** No send after this time, or null (P36). */
   readonly sendBefore: number | null
+  /** When it was settled, or null. */
   readonly settledAt: number | null
   /** When the outcome was taken note of, or null: then it is still in the inbox (P22). */
   readonly acknowledgedAt: number | null
@@ -34,6 +42,7 @@ export interface IntentView {
   readonly answer: Pick<Answer, 'status' | 'headers' | 'replayed'> | null
   /** False once a newer intent took the id over (P6). */
   readonly current: boolean
+  /** What happened, oldest first, without bodies and secrets (P51): at most the first 10 lines and the latest 30. */
   readonly history: readonly HistoryLine[]
   /** What people did, with their notes (P45). */
   readonly actions: readonly ActionLine[]
@@ -41,8 +50,11 @@ export interface IntentView {
 
 /** An intent whose record cannot be read; its id stays taken until a person settles it (P23). */
 export interface SetAsideView {
+  /** The app's name for it. */
   readonly id: string
+  /** The idempotency key. */
   readonly key: string
+  /** `newer`: a later version of samekey wrote it. */
   readonly reason: 'damaged' | 'newer'
 }
 

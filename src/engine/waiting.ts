@@ -1,5 +1,6 @@
 /** Waiting for an intent's end, in this context or another, for a time (P36, P46), and taking note of it (P22). */
-import type { IntentStore, Platform, RowKey } from '../ports.ts'
+import type { Clock, IntentStore, Platform, RowKey, Timer } from '../ports.ts'
+import { MAX_TIMER_MS } from '../protocol/backoff.ts'
 import type { IntentRecord } from '../protocol/record.ts'
 import { isSettled } from '../protocol/states.ts'
 import type { Announcer } from './announcer.ts'
@@ -24,6 +25,8 @@ export interface Waiting {
    * Rejects with an `AbortError` that carries intent id and key when `signal` aborts: only the waiting ends.
    */
   end(loaded: Loaded, options: WaitOptions): Promise<Ended>
+  /** The client stops: all waiting ends, now and from now on, with what is known by then. */
+  stop(): void
 }
 
 /** True when there is nothing to wait for any more by itself. */
@@ -44,7 +47,15 @@ export function createWaiting(
     return found === null || isSetAside(found) ? null : found
   }
 
+  const open = new Set<() => void>()
+  let stopped = false
+
   return {
+    stop() {
+      stopped = true
+      for (const finish of [...open]) finish()
+    },
+
     async end(start, { waitMs, signal }) {
       const key = keyOf(start.row)
       let latest = start
@@ -54,6 +65,7 @@ export function createWaiting(
         const finish = (error?: Error): void => {
           if (done) return
           done = true
+          open.delete(stop)
           unwatch()
           timer.cancel()
           signal?.removeEventListener('abort', onAbort)
@@ -61,8 +73,10 @@ export function createWaiting(
           else reject(error)
         }
         const onAbort = (): void => finish(abortError(latest.record, signal?.reason))
+        const stop = (): void => finish()
+        open.add(stop)
         // The timer comes before the watch: a watcher may be called at once.
-        const timer = platform.clock.timer(waitMs, () => finish(), true)
+        const timer = longTimer(platform.clock, waitMs, () => finish())
         const unwatch = announcer.watch(start.record.key, (loaded, body) => {
           if (loaded.row.revision >= latest.row.revision) latest = loaded
           if (body !== null && isEnd(loaded.record)) live = body
@@ -74,10 +88,10 @@ export function createWaiting(
         read(key).then(
           (found) => {
             if (found !== null && found.row.revision >= latest.row.revision) latest = found
-            if (isEnd(latest.record)) finish()
+            if (stopped || isEnd(latest.record)) finish()
             else wake()
           },
-          () => wake(),
+          () => (stopped ? finish() : wake()),
         )
       })
       const body =
@@ -85,6 +99,17 @@ export function createWaiting(
       return { loaded: latest, body }
     },
   }
+}
+
+/** Waits for longer than one timer can, for ever too (B62). */
+function longTimer(clock: Clock, ms: number, run: () => void): Timer {
+  const part = Math.min(ms, MAX_TIMER_MS)
+  const next = (): void => {
+    if (ms > part) timer = longTimer(clock, ms - part, run)
+    else run()
+  }
+  let timer = clock.timer(part, next, true)
+  return { cancel: () => timer.cancel() }
 }
 
 /** An `AbortError` as fetch gives it, with what is known (P13, P36). */

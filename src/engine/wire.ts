@@ -49,7 +49,7 @@ export function inquiryRequest(
   foreign: boolean,
   context: WireContext,
 ): HttpRequest {
-  const headers = new Headers({ accept: record.request.headers.find(([name]) => name === 'accept')?.[1] ?? '*/*' })
+  const headers = new Headers({ accept: acceptOf(record) ?? '*/*' })
   if (!foreign) {
     for (const [name, value] of context.credentials) headers.set(name, value)
     tellAge(headers, record, context)
@@ -67,6 +67,11 @@ export function inquiryRequest(
   }
 }
 
+/** What the request says that it accepts, or null. */
+export function acceptOf({ request }: IntentRecord): string | null {
+  return request.headers.find(([name]) => name === 'accept')?.[1] ?? null
+}
+
 /** Age, since and scope tag (section 16), computed at each send. The first attempt's age is 0 by definition. */
 function tellAge(headers: Headers, record: IntentRecord, { dialect, times, options }: WireContext): void {
   if (!dialect.tellsAge) return
@@ -82,7 +87,7 @@ export function keyUrl(keysUrl: string, record: Pick<IntentRecord, 'operation' |
   return `${keysUrl.replace(/\/+$/, '')}/${encodeURIComponent(record.operation)}/${encodeURIComponent(record.key)}`
 }
 
-/** Headers that an answer must not choose for us: where a monitor may be (P40). Null when it may not. */
+/** Whether a monitor at this address may be asked (P40): with credentials, without, or, null, not at all. */
 export function allowedMonitor(
   url: URL,
   record: IntentRecord,

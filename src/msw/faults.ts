@@ -23,9 +23,7 @@
  */
 import { ConfigError } from '../errors.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
-import type { MonitorStatus } from '../protocol/wire.ts'
-import { CORS_EXPOSE_HEADERS } from '../protocol/wire.ts'
-import type { AcceptedScript } from './accepted-work.ts'
+import { CORS_EXPOSE_HEADERS, type MonitorStatus } from '../protocol/wire.ts'
 
 /** What a request asks for: to execute, to tell about a key (and the monitor of a 202), to void a key, or anything else. */
 export type RequestKind = 'submit' | 'lookup' | 'void' | 'other'
@@ -35,6 +33,15 @@ export interface ScriptedAnswer {
   readonly status: number
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Uint8Array<ArrayBuffer> | null
+}
+
+/** How accepted work goes. */
+export interface AcceptedScript {
+  /** So many looks at the monitor find it processing. */
+  readonly processing: number
+  /** What the looks after that find; the last one stays. */
+  readonly ends: readonly MonitorStatus[]
+  readonly retryAfterSeconds: number
 }
 
 /** What happens where; a stage that is left out goes as always. In the order in which a request passes them. */
@@ -52,7 +59,9 @@ export interface Stages {
   /** What has become of the key by the time that the request arrives. */
   readonly key?: 'voided' | 'expired'
   /** What executing comes to. */
-  readonly execution?: { readonly kind: 'accepted'; readonly script: AcceptedScript } | { readonly kind: 'storedFailure' }
+  readonly execution?:
+    | { readonly kind: 'accepted'; readonly script: AcceptedScript }
+    | { readonly kind: 'storedFailure' }
   /** How the database fails. */
   readonly store?: 'unavailable' | 'committed' | 'rolledBack'
   /** Before the commit, ms: other requests with the key wait. */
@@ -86,7 +95,7 @@ function fault(name: string, stages: Stages, kinds: readonly RequestKind[] = eve
 }
 
 /** True for what the functions of this module made: a misspelt fault must not count as none. */
-export function isFault(value: unknown): value is Fault {
+function isFault(value: unknown): value is Fault {
   return typeof value === 'object' && value !== null && made.has(value)
 }
 
@@ -125,7 +134,8 @@ export function cutBody(): Fault {
  * @throws ConfigError for a time that no timer can wait.
  */
 export function delay(ms: number, where: 'transit' | 'before' | 'after' = 'before'): Fault {
-  if (!(ms >= 0 && ms <= MAX_TIMER_MS)) throw new ConfigError('delay', `must be from 0 to ${MAX_TIMER_MS} ms, not ${ms}`)
+  if (!(ms >= 0 && ms <= MAX_TIMER_MS))
+    throw new ConfigError('delay', `must be from 0 to ${MAX_TIMER_MS} ms, not ${ms}`)
   const stage = { transit: 'transitMs', before: 'commitMs', after: 'answerMs' } as const
   return fault(`delay ${ms} ${where}`, { [stage[where]]: ms })
 }
@@ -181,7 +191,8 @@ export function malformedMonitor(): Fault {
  * @param times how many requests in a row. Default 1.
  */
 export function inProgress(times = 1): Fault {
-  if (!Number.isSafeInteger(times) || times < 1) throw new ConfigError('inProgress', 'must be told how often: 1 or more')
+  if (!Number.isSafeInteger(times) || times < 1)
+    throw new ConfigError('inProgress', 'must be told how often: 1 or more')
   return fault('inProgress', { busy: true }, ['submit', 'void'], times)
 }
 
@@ -227,7 +238,7 @@ export interface AcceptedOptions {
    * What the looks after that find, one after the other; the last one stays. `processing` leaves the end to
    * `server.complete` and `server.fail`. Default `succeeded`.
    */
-  readonly then?: MonitorStatus | readonly MonitorStatus[]
+  readonly ends?: MonitorStatus | readonly MonitorStatus[]
   /** Pace that the server asks for, whole seconds. Default 2. */
   readonly retryAfterSeconds?: number
 }
@@ -240,17 +251,17 @@ export interface AcceptedOptions {
  * import { accepted, createMockServer } from 'samekey/msw'
  *
  * const mock = createMockServer()
- * mock.faults.next(accepted({ processing: 2, then: ['failed_retryable', 'succeeded'] }))
+ * mock.faults.next(accepted({ processing: 2, ends: ['failed_retryable', 'succeeded'] }))
  * ```
  */
 export function accepted(options: AcceptedOptions = {}): Fault {
-  const { processing = 1, then = 'succeeded', retryAfterSeconds = 2 } = options
-  const ends = typeof then === 'string' ? [then] : [...then]
+  const { processing = 1, retryAfterSeconds = 2 } = options
+  const ends = [options.ends ?? 'succeeded'].flat()
   if (!(processing >= 0) || ends.length === 0) {
-    throw new ConfigError('accepted', 'must be told how often it is processing (0 or more) and what then')
+    throw new ConfigError('accepted', 'must be told how often it is processing (0 or more) and how it ends')
   }
-  const script = { processing, then: ends, retryAfterSeconds }
-  return fault(`accepted then ${ends.join(', ')}`, { execution: { kind: 'accepted', script } }, ['submit'])
+  const script = { processing, ends, retryAfterSeconds }
+  return fault(`accepted, ${ends.join(', ')}`, { execution: { kind: 'accepted', script } }, ['submit'])
 }
 
 /** A fault that is never used up. */

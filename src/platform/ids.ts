@@ -11,11 +11,10 @@ export function systemIds(mintKey?: () => string): Ids {
       return uuidVersion === 4 ? v4() : v7()
     },
     token() {
-      if (hasSecureSource()) return v4()
       // Tokens need to differ, not to be secret: the app's own keys do where there is no secure source.
-      if (mintKey !== undefined) return mintKey()
+      if (!hasSecureSource() && mintKey !== undefined) return mintKey()
       requireSecureSource()
-      return ''
+      return v4()
     },
     random: () => Math.random(),
   }

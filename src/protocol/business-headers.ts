@@ -5,7 +5,8 @@
  * and an operation adds to it with `omit: ['header:x-name']`.
  */
 
-const CREDENTIALS = [
+/** What says who asks: never part of a fingerprint, and never stored (P15, P51). Lower case. */
+export const CREDENTIAL_HEADERS = [
   'authorization',
   'cookie',
   'cookie2',
@@ -22,6 +23,7 @@ const CREDENTIALS = [
   'signature-input',
   'signature-agent',
   'x-signature',
+  'proxy-authorization',
 ] as const
 
 const TRACES = [
@@ -104,7 +106,7 @@ const BODY = [
  * Header names, in lower case, that stay out of the fingerprint: credentials, trace ids, what transports and proxies
  * add, and what follows from the body.
  */
-export const IGNORED_HEADERS: ReadonlySet<string> = new Set([...CREDENTIALS, ...TRACES, ...TRANSPORT, ...BODY])
+export const IGNORED_HEADERS: ReadonlySet<string> = new Set([...CREDENTIAL_HEADERS, ...TRACES, ...TRANSPORT, ...BODY])
 
 /** The same for families of headers, by the start of their names: our own and the key's, and what proxies add. */
 export const IGNORED_HEADER_PREFIXES: readonly string[] = [

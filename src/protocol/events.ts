@@ -83,7 +83,8 @@ export type Local =
 /** What a person or the app asks for (P45). */
 export type Asked =
   | { readonly type: 'cancelAsked'; readonly note?: string }
-  | { readonly type: 'retryAsked' }
+  | { readonly type: 'checkAsked'; readonly note?: string }
+  | { readonly type: 'retryAsked'; readonly note?: string }
   | { readonly type: 'abandonAsked'; readonly note?: string; readonly force: boolean }
   | { readonly type: 'resolvedSucceeded'; readonly note?: string }
   | { readonly type: 'resolvedNotHappened'; readonly note?: string }
@@ -130,6 +131,7 @@ export const eventNames: readonly EventName[] = [
   'foundElsewhere',
   'absent',
   'cancelAsked',
+  'checkAsked',
   'retryAsked',
   'abandonAsked',
   'resolvedSucceeded',

@@ -2,7 +2,7 @@
 import type { IntentEvent } from './events.ts'
 import type { Policy } from './policy.ts'
 import { holdsLane, type IntentRecord } from './record.ts'
-import { ageMs, isWindowOpen, type Times } from './window.ts'
+import { ageMs, clockGainMs, isWindowOpen, type Times } from './window.ts'
 
 /** What a decision may depend on besides record and event. */
 export interface Context {
@@ -56,11 +56,19 @@ export const guards = {
   monitorYoung: ({ state }, _event, { policy, times }) =>
     state.name === 'processing' && times.now - state.monitor.since < policy.monitorGraceMs,
   /**
-   * What is being judged was asked so late that no copy can still be under way (P43). The question had the time limit of
-   * an attempt. An earlier life of this device cannot have sent after the record was made (P11).
+   * The server said that it has no row of this key any more and takes no request of this age: nothing is at work there
+   * (unfinished rows are never reaped, P57). Only what is heard after that is the last word (P43).
    */
-  afterTransit: ({ lastHandOverAt, createdAt }, _event, { policy, times }) =>
-    times.now - (lastHandOverAt ?? createdAt) > policy.transitMs + policy.attemptTimeoutMs,
+  keyExpired: ({ state }) => state.name === 'unknown' && state.because === 'expired_in_doubt',
+  /**
+   * What is heard now was asked so late that no copy can still be under way (P43), if asking took no longer than an
+   * attempt may. An earlier life of this device cannot have sent after the record was made (P11), and time that the
+   * device's clock only jumped over did not pass (H53).
+   */
+  afterTransit: (record, _event, { policy, times }) => {
+    const passedMs = times.now - (record.lastHandOverAt ?? record.createdAt) - clockGainMs(record, times)
+    return passedMs > policy.transitMs + policy.attemptTimeoutMs
+  },
   voidForRefusal: purposeIs('refusal'),
   voidForFound: purposeIs('found'),
   voidForAbsent: purposeIs('absent'),

@@ -150,7 +150,7 @@ function plain(
   const { status } = exchange
   if (appAccepts === true && status !== 202) return result('done')
   const foreign = exchange.redirected || !isOfWantedType(exchange, accept)
-  if (appAccepts === false || (foreign && !exchange.seeOtherProof && !hasProof(heard, context.dialect))) return null
+  if (foreign && !exchange.seeOtherProof && !hasProof(heard, context.dialect)) return null
   const word = statusWord(parsed(heard.text))
   if (status === 202 || running.has(word)) {
     return nothing({
@@ -162,7 +162,9 @@ function plain(
       retryAfterMs: toldMs,
     })
   }
-  return result(failures.has(word) ? 'refused' : 'done')
+  if (failures.has(word)) return result('refused')
+  // The app speaks of its own success: what it does not accept is neither that nor a failure.
+  return appAccepts === false ? null : result('done')
 
   function result(type: 'done' | 'refused'): Finding {
     const answer = answerOf(exchange, context.dialect)

@@ -11,6 +11,8 @@ export interface OriginPace {
   readonly tokensAt: number
   /** Failures in a row, over all intents. */
   readonly failures: number
+  /** Monotonic ms of the last of them. */
+  readonly failedAt: number
   /** True while one probe tests whether the outage is over. */
   readonly probing: boolean
   /** Monotonic ms before which nothing is sent, as the server asked. */
@@ -27,6 +29,8 @@ export interface PacePolicy {
   readonly refillMs: number
   /** Failures in a row that count as an outage. */
   readonly outageAfter: number
+  /** What has to wait for a probe asks again after this time at most. */
+  readonly outageWaitMs: number
   /** After an outage, starts are spread over this time. */
   readonly spreadMs: number
 }
@@ -36,18 +40,27 @@ export type Health = 'well' | 'failed' | 'throttled'
 
 /** A fresh origin, trusted until it fails. */
 export function freshPace(policy: PacePolicy, now: number): OriginPace {
-  return { tokens: policy.budget, tokensAt: now, failures: 0, probing: false, pausedUntil: 0, spreadUntil: 0 }
+  return {
+    tokens: policy.budget,
+    tokensAt: now,
+    failures: 0,
+    failedAt: Number.NEGATIVE_INFINITY,
+    probing: false,
+    pausedUntil: 0,
+    spreadUntil: 0,
+  }
 }
 
-/** Either the attempt may start (`waitMs` 0), or it should ask again after `waitMs`; null means when the probe is back. */
+/** Either the attempt may start (`waitMs` 0), or it should ask again after `waitMs`. */
 export interface Admission {
   readonly pace: OriginPace
-  readonly waitMs: number | null
+  readonly waitMs: number
 }
 
 /**
  * Asks to start an attempt. First attempts are not counted against the budget, but wait out pauses and outages like
- * all others; during an outage whoever comes first is the probe. Who has `waited` already is not spread out again.
+ * all others; during an outage one probe at a time goes, at most one per `refillMs`, and whoever comes first then is it.
+ * Who has `waited` already is not spread out again.
  */
 export function admit(
   pace: OriginPace,
@@ -59,13 +72,31 @@ export function admit(
   const tokens = Math.min(policy.budget, pace.tokens + (now - pace.tokensAt) / policy.refillMs)
   const refilled = { ...pace, tokens, tokensAt: now }
   if (now < pace.pausedUntil) return { pace: refilled, waitMs: pace.pausedUntil - now + random * policy.spreadMs }
-  if (pace.failures >= policy.outageAfter) {
-    return pace.probing ? { pace: refilled, waitMs: null } : { pace: { ...refilled, probing: true }, waitMs: 0 }
+  if (isOut(pace, policy)) {
+    const early = Math.max(pace.failedAt + policy.refillMs - now, 0)
+    if (!pace.probing && early === 0) return { pace: { ...refilled, probing: true }, waitMs: 0 }
+    return { pace: refilled, waitMs: Math.max(early, 1) + random * outageWaitMs(pace, policy, retry) }
   }
   if (retry && !waited && now < pace.spreadUntil)
     return { pace: refilled, waitMs: Math.max(1, random * policy.spreadMs) }
   if (retry && tokens < 1) return { pace: refilled, waitMs: Math.ceil((1 - tokens) * policy.refillMs) }
   return { pace: retry ? { ...refilled, tokens: tokens - 1 } : refilled, waitMs: 0 }
+}
+
+/** Retries ask less and less often, the longer it lasts. Who asks for the first time is told soon whether it is over. */
+function outageWaitMs({ failures }: OriginPace, policy: PacePolicy, retry: boolean): number {
+  const doublings = retry ? Math.min(failures - policy.outageAfter, 20) : 0
+  return Math.min(policy.refillMs * 2 ** doublings, policy.outageWaitMs)
+}
+
+/** True while the origin is taken to be out of order. */
+export function isOut(pace: OriginPace, policy: PacePolicy): boolean {
+  return pace.failures >= policy.outageAfter
+}
+
+/** Something changed, so that the next probe need not wait its time. */
+export function forgiven(pace: OriginPace): OriginPace {
+  return { ...pace, failedAt: Number.NEGATIVE_INFINITY }
 }
 
 /** Learns from an attempt's end. `pauseMs` is the server's own word, null when it gave none. */
@@ -79,9 +110,9 @@ export function report(
   // Who asks for less gets less from all intents, a pause even where it named none, and no burst of retries (B68).
   const pauseFor = pauseMs ?? (health === 'throttled' ? policy.refillMs : 0)
   const pausedUntil = Math.max(pace.pausedUntil, now + pauseFor)
-  if (health === 'failed') return { ...pace, failures: pace.failures + 1, probing: false, pausedUntil }
-  const afterOutage = pace.failures >= policy.outageAfter
-  const spreadUntil = afterOutage ? now + policy.spreadMs : pace.spreadUntil
+  if (health === 'failed')
+    return { ...pace, failures: pace.failures + 1, failedAt: now, probing: false, pausedUntil }
+  const spreadUntil = isOut(pace, policy) ? now + policy.spreadMs : pace.spreadUntil
   const alive = { ...pace, failures: 0, probing: false, pausedUntil, spreadUntil }
   if (health === 'throttled') return { ...alive, tokens: 0, tokensAt: now }
   return { ...alive, tokens: Math.min(policy.budget, pace.tokens + 1) }

@@ -2,6 +2,7 @@
  * The persisted intent: who, which key, which bytes, what happened so far. Everything here is plain data, so that it
  * can be stored as text and read by a later version (P23).
  */
+import type { EventName } from './events.ts'
 import type { Fingerprint } from './fingerprint.ts'
 import { type Attempt, isSettled, type State } from './states.ts'
 
@@ -159,6 +160,20 @@ export function firstHandOver(record: IntentRecord): Doubt | null {
 export function doubtOf(attempt: Attempt): Doubt {
   return { at: attempt.at, serverAt: attempt.serverAt }
 }
+
+/** True when nobody answered the last try: a network that came back is reason enough for the next (P31). */
+export function wasUnheard({ state, history }: Pick<IntentRecord, 'state' | 'history'>): boolean {
+  const last = history.at(-1)
+  const unheard = last?.event === 'neverDelivered' || last?.event === 'ambiguous'
+  return state.name === 'waiting' && unheard && last.status === undefined
+}
+
+/** True when the last question could not be asked for want of credentials: new ones are reason enough to ask (P33). */
+export function wasHeldBack({ history }: Pick<IntentRecord, 'history'>): boolean {
+  return heldBack.has(history.at(-1)?.event ?? '')
+}
+
+const heldBack: ReadonlySet<string> = new Set<EventName>(['credentialsMissing', 'scopeDiffers', 'inquiryUnauthorized'])
 
 /** True while records behind this one in its lane wait for it (P34). */
 export function holdsLane(record: IntentRecord): boolean {

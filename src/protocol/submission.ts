@@ -43,10 +43,14 @@ export function decideSubmit(
   return wish.key !== null && wish.key !== current.key ? 'other_key' : 'join'
 }
 
-/** A fingerprint by rules of another version of samekey cannot be compared: taken as different, never as the same (P16). */
-function isSame({ fingerprint }: IntentRecord, input: FingerprintInput): boolean {
+/**
+ * A fingerprint by rules of another version of samekey cannot be compared: taken as different, never as the same (P16).
+ * The name of an operation that was not registered comes from method and path, which are compared anyway: a release that
+ * registers it does not make another intent of it.
+ */
+function isSame({ fingerprint, operation, registered }: IntentRecord, input: FingerprintInput): boolean {
   try {
-    return sameFingerprint(fingerprint, input)
+    return sameFingerprint(fingerprint, registered ? input : { ...input, operation })
   } catch (error) {
     if (error instanceof FingerprintVersionError) return false
     throw error

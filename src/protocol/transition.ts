@@ -6,6 +6,7 @@ import { type ActionLine, type HistoryLine, type IntentRecord, withHistory } fro
 import type { Monitor, State } from './states.ts'
 import { type Next, type Rule, transitions } from './transitions.ts'
 import { updates } from './updates.ts'
+import { windowEndsInMs } from './window.ts'
 
 /** What an event leads to. */
 export interface Step {
@@ -23,7 +24,19 @@ export function transition(record: IntentRecord, event: IntentEvent, context: Co
   let next = record
   for (const name of rule.set) next = { ...next, ...updates[name](next, event, context) }
   next = remembered({ ...next, state: enter(rule.next, record, event, context) }, record, event, context)
-  return { record: next, effects: rule.effects, rule }
+  return { record: { ...next, dueAt: judgedAt(next, context) }, effects: rule.effects, rule }
+}
+
+/** Nothing rests beyond the time at which it has to be judged: the end of the window, or the app's own limit (P35, P36). */
+function judgedAt(record: IntentRecord, { policy, times }: Context): number | null {
+  const { state, dueAt, sendBefore } = record
+  // In a lane, the turn is what it waits for.
+  const rests = state.name === 'waiting' || (state.name === 'blocked' && state.on !== 'lane')
+  if (!rests && state.name !== 'cancelling') return dueAt
+  const windowEndsIn = windowEndsInMs(record, policy, times)
+  const limits = [rests ? sendBefore : null, windowEndsIn === null ? null : times.now + windowEndsIn]
+  const ahead = limits.filter((limit) => limit !== null && limit > times.now) as number[]
+  return ahead.length === 0 ? dueAt : Math.min(dueAt ?? Number.POSITIVE_INFINITY, ...ahead)
 }
 
 function enter(next: Next, record: IntentRecord, event: IntentEvent, context: Context): State {
@@ -58,6 +71,7 @@ const silent: ReadonlySet<EventName> = new Set<EventName>(['acknowledged', 'cloc
 
 const actions: Partial<Record<EventName, ActionLine['action']>> = {
   cancelAsked: 'cancel',
+  checkAsked: 'check',
   retryAsked: 'retry',
   abandonAsked: 'abandon',
   resolvedSucceeded: 'resolve',

@@ -108,11 +108,10 @@ function cleared(because: WaitingBecause, set: readonly UpdateName[]): Rule[] {
 const due: readonly Rule[] = [
   to({ name: 'blocked', on: 'operation' }, 'P24', ['!operationKnown'], ['slowPoll']),
   to({ name: 'cancelled', because: 'send_before_passed' }, 'P36', ['sendBeforePassed', '!inDoubt'], ['settle']),
-  succeeded('P36, section 6', ['sendBeforePassed', 'knownDone']),
   to(
     { name: 'cancelling', purpose: 'send_before' },
     'P36, P44',
-    ['sendBeforePassed', 'voids', 'windowOpen'],
+    ['sendBeforePassed', '!knownDone', 'voids', 'windowOpen'],
     ['dueNow', 'resetAsked'],
   ),
   ...unknown('send_before_passed', 'P36', ['sendBeforePassed']),
@@ -160,14 +159,14 @@ const reconciled: Table['unknown'] = {
   // What was never handed over is absent of course: that is no news, and no reason to cancel it.
   absent: [
     to(
-      { name: 'cancelling', purpose: 'absent' },
-      'P43: absent alone proves nothing',
-      ['inDoubt', '!knownDone', 'voids', 'afterTransit'],
-      ['dueNow', 'resetAsked'],
+      { name: 'cancelled', because: 'reconciled_absent' },
+      'P43, H57: nothing is there, at work or under way any more',
+      ['inDoubt', 'keyExpired', 'afterTransit'],
+      ['settle'],
     ),
     to(
-      { name: 'cancelling', purpose: 'cancel' },
-      'P43, H57: a copy may still be under way, so only a void counts',
+      { name: 'cancelling', purpose: 'absent' },
+      'P43: absent alone proves nothing',
       ['inDoubt', '!knownDone', 'voids', 'windowOpen'],
       ['dueNow', 'resetAsked'],
     ),
@@ -179,6 +178,7 @@ const tooLate: readonly Rule[] = [succeeded('P27, P42: an earlier answer proved 
 
 /** What a person may say of an intent whose outcome is not known (P45). */
 const person: Table['unknown'] = {
+  checkAsked: [to('same', 'P45: recorded; what it finds comes as events of its own', [], [], ['persist'])],
   resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
   resolvedNotHappened: [
     ...tooLate,
@@ -329,11 +329,10 @@ export const transitions: Table = {
     refused: [
       to({ name: 'rejected' }, 'section 6: with proof', ['proof'], ['keepAnswer', 'handedOver', 'settle']),
       to({ name: 'rejected' }, 'section 6: not in doubt', ['!inDoubt'], ['keepAnswer', 'handedOver', 'settle']),
-      succeeded('section 6: an earlier answer proved success', ['knownDone']),
       to(
         { name: 'cancelling', purpose: 'refusal' },
         'section 6, H61: void, then rejected',
-        ['voids', 'windowOpen'],
+        ['!knownDone', 'voids', 'windowOpen'],
         ['keepAnswer', 'keepDoubt', 'handedOver', 'dueNow', 'resetAsked'],
       ),
       ...doubted('refused_without_proof', []),
@@ -419,12 +418,11 @@ export const transitions: Table = {
     ...proofs,
     ...reconciled,
     ...person,
+    checkAsked: [to('same', 'P45: asks at once', [], ['dueNow', 'resetAsked'], ['persist'])],
   },
 
   cancelling: {
     due: [
-      ...endOfVoid(['voidForAbsent', 'ageUnknown'], 'void_window_over'),
-      to('same', 'P43', ['voidForAbsent', 'asksLeft'], ['ask'], ['persist', 'void']),
       ...endOfVoid(['!windowOpen'], 'void_window_over'),
       to('same', 'P44: repeated until answered', [], ['ask'], ['persist', 'void']),
     ],
@@ -479,15 +477,8 @@ export const transitions: Table = {
     serverUnknown: endOfVoid([], 'server_unknown'),
     otherPayload: endOfVoid([], 'other_payload'),
     voidNotOffered: endOfVoid([], 'void_not_offered'),
-    expired: [
-      to(
-        { name: 'cancelled', because: 'reconciled_absent' },
-        'P43, H57',
-        ['voidForAbsent', 'afterTransit'],
-        ['settle'],
-      ),
-      ...endOfVoid([], 'expired_in_doubt'),
-    ],
+    expired: endOfVoid([], 'expired_in_doubt'),
+    checkAsked: [to('same', 'P44: asks at once', [], ['dueNow', 'resetAsked'], ['persist'])],
     retryAsked: [to('same', 'P44: asks at once', [], ['dueNow', 'resetAsked'])],
     cancelAsked: [to('same', 'P44: asks at once', [], ['dueNow'])],
     skipAsked: [
@@ -495,6 +486,16 @@ export const transitions: Table = {
       to('same', 'P34: order is no longer promised', [], ['releaseLane']),
     ],
     resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
+    resolvedNotHappened: [
+      to({ name: 'succeeded', by: 'reconcile' }, 'P43: it was found', ['voidForFound'], ['settle']),
+      to(
+        { name: 'cancelling', purpose: 'resolve' },
+        'P45, H31: it is being voided',
+        ['windowOpen'],
+        ['dropAnswer', 'dueNow'],
+      ),
+      to({ name: 'abandoned', mayStillHappen: true, freed: false }, 'P45: counts as abandoned', [], ['settle']),
+    ],
     abandonAsked: [
       to({ name: 'succeeded', by: 'reconcile' }, 'P43: it was found', ['voidForFound'], ['settle']),
       to({ name: 'cancelling', purpose: 'abandon' }, 'P45', ['windowOpen', '!forced'], ['dropAnswer', 'dueNow']),
@@ -508,6 +509,8 @@ export const transitions: Table = {
     ...foundProcessing,
     ...reconciled,
     ...person,
+    // Worth knowing: what is not found from now on never happened, and never will (P43).
+    expired: [to({ name: 'unknown', because: 'expired_in_doubt' }, 'P43, P57')],
     retryAsked: [
       to(
         { name: 'waiting', because: 'retried_by_person' },
@@ -525,6 +528,7 @@ export const transitions: Table = {
   abandoned: {
     ...settled,
     ...proofs,
+    checkAsked: [to('same', 'P42, P45: recorded', [], [], ['persist'])],
     foundElsewhere: [to({ name: 'succeeded', by: 'reconcile' }, 'P42, P43', [], ['keepAnswer', 'settle'])],
     resolvedSucceeded: [to({ name: 'succeeded', by: 'person' }, 'P45', [], ['settle'])],
     abandonAsked: [to({ name: 'abandoned', mayStillHappen: true, freed: true }, 'P45, H30', ['forced'], [])],

@@ -10,10 +10,21 @@ function told(event: IntentEvent): number | null {
   return 'retryAfterMs' in event ? event.retryAfterMs : null
 }
 
-/** Never earlier than the server said; a little later, so that those it told the same do not come at once (P31, P32). */
+/**
+ * Never earlier than the server said; a little later, so that those it told the same do not come at once (P31, P32).
+ * Whole milliseconds, as databases keep times.
+ */
 function pace(ownMs: number, event: IntentEvent, { random, policy }: Context): number {
   const toldMs = told(event)
-  return toldMs === null ? ownMs : Math.max(ownMs, toldMs + random * policy.backoff.baseMs)
+  return toldMs === null ? ownMs : Math.ceil(Math.max(ownMs, toldMs + random * policy.backoff.baseMs))
+}
+
+/** A server that is at work on it knows best when to look again: its pace is kept, and our own waits do not grow (P39). */
+function askPace(record: IntentRecord, event: IntentEvent, context: Context): number {
+  const { policy, random } = context
+  const isPolled = event.type === 'stillProcessing' || (event.type === 'accepted' && event.monitorUrl !== null)
+  if (isPolled && event.retryAfterMs !== null) return pace(policy.ask.minMs, event, context)
+  return pace(backoffMs(policy.ask, record.asked + 1, random), event, context)
 }
 
 /** Every update by name. Each sees the record as the updates before it left it, still in its old state. */
@@ -47,7 +58,7 @@ export const updates = {
   /** In-progress answers and polls wait at a pace of their own, and spend no attempts. */
   ask: (record, event, context) => ({
     asked: record.asked + 1,
-    dueAt: context.times.now + pace(backoffMs(context.policy.ask, record.asked + 1, context.random), event, context),
+    dueAt: context.times.now + askPace(record, event, context),
   }),
   resetAsked: () => ({ asked: 0 }),
   slowPoll: (_record, _event, { times, policy }) => ({ dueAt: times.now + policy.slowPollMs }),

@@ -29,6 +29,16 @@ export function clockSteppedBack(record: IntentRecord, times: Times): boolean {
   return times.now < record.seenAt
 }
 
+/**
+ * By how many ms this device's clock has run ahead of the server's since the first hand-over: a jump, say (H53). 0 where
+ * it did not, or where that is not known.
+ */
+export function clockGainMs(record: IntentRecord, { now, serverNow }: Times): number {
+  const first = firstHandOver(record)
+  if (first === null || first.serverAt === null || serverNow === null) return 0
+  return Math.max(0, now - first.at - (serverNow - first.serverAt))
+}
+
 /** Length of the window: the retention less the attempt's time limit and the transit; 0 when no retention is known. */
 export function windowMs(policy: Pick<Policy, 'retentionMs' | 'attemptTimeoutMs' | 'transitMs'>): number {
   if (policy.retentionMs === null) return 0
@@ -40,6 +50,12 @@ export function isWindowOpen(record: IntentRecord, policy: Policy, times: Times)
   if (firstHandOver(record) === null) return true
   const age = ageMs(record, times)
   return age !== null && age < windowMs(policy)
+}
+
+/** Milliseconds until the window ends, less than 0 once it has; null when none has begun, or its age cannot be known. */
+export function windowEndsInMs(record: IntentRecord, policy: Policy, times: Times): number | null {
+  const age = firstHandOver(record) === null ? null : ageMs(record, times)
+  return age === null ? null : windowMs(policy) - age
 }
 
 /** `Idempotency-Age`: whole seconds, rounded up (section 16). Null when the age is not known: then nothing is sent. */

@@ -89,5 +89,6 @@ export type {
   ServerStore,
   Taken,
   TaskProgress,
+  TaskStore,
   Unit,
 } from './store.ts'

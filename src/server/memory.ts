@@ -184,7 +184,7 @@ function progressed(entry: Entry, task: TaskView, progress: TaskProgress, now: n
   const { createdAt, expiresAt } = entry.row
   const resultExpiresAt = Math.max(expiresAt, now + (expiresAt - createdAt))
   const reapAt = Math.max(entry.reapAt, resultExpiresAt + (entry.reapAt - expiresAt))
-  return { ...entry, row: { ...entry.row, task: { ...next, resultExpiresAt } }, reapAt }
+  return { ...entry, row: { ...entry.row, task: { ...next, retryAfterSeconds: null, resultExpiresAt } }, reapAt }
 }
 
 function isFinished({ status }: TaskView): boolean {

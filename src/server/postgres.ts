@@ -30,14 +30,25 @@ export interface PostgresServerStoreOptions {
  * Give the pool an `error` listener, as `pg` asks for, and a `connectionTimeoutMillis`: a request that finds no free
  * connection is then told so (503) instead of waiting for ever. A request that waits for a rival holds a connection.
  *
- * @param pool on the primary: a standby knows too little, too late (P61).
+ * @param pool on the primary of PostgreSQL 13 or later: a standby knows too little, too late (P61).
+ * @example
+ * ```ts
+ * import pg from 'pg'
+ * import { migrate, postgresServerStore } from 'samekey/server/postgres'
+ *
+ * const pool = new pg.Pool({ connectionTimeoutMillis: 5000 })
+ * pool.on('error', console.error)
+ * await migrate(pool)
+ * const store = postgresServerStore(pool)
+ * setInterval(() => void store.reap().catch(console.error), 60_000)
+ * ```
  */
 export function postgresServerStore(pool: PgPool, options: PostgresServerStoreOptions = {}): ServerStore<PgQueryable> {
   /** Fills in the time: the database's, or that of a test. */
   const timed: Timed = (sql, values) => {
     if (options.now === undefined) return [sql.replaceAll('$NOW', 'clock_timestamp()'), values]
-    const now = new Date(options.now()).toISOString()
-    return [sql.replaceAll('$NOW', `$${values.length + 1}::timestamptz`), [...values, now]]
+    const parameter = `$${values.length + 1}::timestamptz`
+    return [sql.replaceAll('$NOW', () => parameter), [...values, new Date(options.now()).toISOString()]]
   }
 
   async function readWith(client: PgQueryable, id: KeyId): Promise<Reading> {

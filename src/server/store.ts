@@ -100,8 +100,20 @@ export interface BeginOptions {
 /** What a worker has to say about accepted work. Null leaves it out. */
 export type TaskProgress = Pick<TaskView, 'status' | 'result' | 'error' | 'retryAfterSeconds'>
 
+/** The part of a store that whoever does accepted work needs. */
+export interface TaskStore {
+  /**
+   * Says how far accepted work is; `succeeded` and `failed` finish it, with the answer that the monitor then shows.
+   * Finishing keeps the result for at least another retention.
+   *
+   * @returns false where there is no unfinished work under this id: nothing was changed then.
+   * @throws StoreUnavailableError it may or may not have been written; saying it again is harmless.
+   */
+  complete(id: KeyId, progress: TaskProgress): Promise<boolean>
+}
+
 /** Keeps key rows, in the same database as the business rows: that is what makes the promise true (P54). */
-export interface ServerStore<Transaction> {
+export interface ServerStore<Transaction> extends TaskStore {
   /**
    * Runs `work` in one transaction and commits it or rolls it back as its ending says. Rolls back when `work` throws,
    * and throws the same error then, unless the store itself was the reason.
@@ -119,15 +131,6 @@ export interface ServerStore<Transaction> {
    * @throws StoreUnavailableError
    */
   find(id: KeyId): Promise<Reading>
-
-  /**
-   * Says how far accepted work is; `succeeded` and `failed` finish it, with the answer that the monitor then shows.
-   * Finishing keeps the result for at least another retention.
-   *
-   * @returns false where there is no unfinished work under this id: nothing was changed then.
-   * @throws StoreUnavailableError it may or may not have been written; saying it again is harmless.
-   */
-  complete(id: KeyId, progress: TaskProgress): Promise<boolean>
 
   /**
    * Deletes rows whose retention and grace are over, in one batch. Rows without a finished answer and unfinished or

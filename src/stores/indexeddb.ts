@@ -22,7 +22,7 @@ import {
 export interface IndexedDbStoreOptions {
   /** Name of the database. Default: `samekey`. */
   readonly databaseName?: string
-  /** How long to wait for opening, and again for each transaction, in ms. Default: 5000. */
+  /** How long to wait for opening, and again for each transaction, in ms. Default: 5000 (5 seconds). */
   readonly timeoutMs?: number
   /** The IndexedDB to use. Default: the platform's. */
   readonly factory?: IDBFactory
@@ -36,6 +36,16 @@ export interface IndexedDbStoreOptions {
  * (`unavailable`, written: 'no'), so that no intent is sent without being stored; {@link indexedDbAvailable} tells before.
  *
  * After a newer version of the page changed the database's layout, calls reject with `unavailable` and ask for a reload.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'samekey'
+ * import { samekey } from 'samekey/dialects'
+ * import { indexedDbStore } from 'samekey/indexeddb'
+ *
+ * // A client in a browser makes one of these by itself; give one to choose the database's name.
+ * const api = createClient({ dialect: samekey, scope: () => session.userId, store: indexedDbStore({ databaseName: 'shop' }) })
+ * ```
  */
 export function indexedDbStore(options: IndexedDbStoreOptions = {}): IntentStore {
   const { databaseName = defaultName } = options
@@ -169,6 +179,13 @@ export function indexedDbStore(options: IndexedDbStoreOptions = {}): IntentStore
 /**
  * B33: whether intents can be kept in IndexedDB here, found out by writing to it. False in some private modes, with
  * blocked site data, outside browsers, and when it does not answer within `timeoutMs`. Never rejects.
+ *
+ * @example
+ * ```ts
+ * import { indexedDbAvailable } from 'samekey/indexeddb'
+ *
+ * if (!(await indexedDbAvailable())) showMessage('Orders cannot be kept on this device: is this a private window?')
+ * ```
  */
 export async function indexedDbAvailable(options: IndexedDbStoreOptions = {}): Promise<boolean> {
   const { use, close } = connect(options)

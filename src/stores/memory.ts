@@ -24,7 +24,7 @@ export interface MemoryShelf {
 
 /** Options of {@link memoryStore}. */
 export interface MemoryStoreOptions {
-  /** Shelf to stand on; by default one of its own, gone with the store. */
+  /** Shelf to stand on. Default: one of its own, gone with the store. */
   readonly shared?: MemoryShelf
 }
 
@@ -32,9 +32,13 @@ export interface MemoryStoreOptions {
  * A shelf for several memory stores.
  *
  * @example
+ * ```ts
+ * import { memoryShelf, memoryStore } from 'samekey/memory'
+ *
  * const shelf = memoryShelf()
  * const tabA = memoryStore({ shared: shelf })
  * const tabB = memoryStore({ shared: shelf })
+ * ```
  */
 export function memoryShelf(): MemoryShelf {
   shelves += 1
@@ -61,6 +65,20 @@ export function memoryShelf(): MemoryShelf {
  *
  * Searches go through sorted lists. A write costs a binary search and one array move per list, which is fine up to some
  * tens of thousands of rows.
+ *
+ * @example
+ * ```ts
+ * import { createClient } from 'samekey'
+ * import { samekey } from 'samekey/dialects'
+ * import { memoryStore } from 'samekey/memory'
+ *
+ * const api = createClient({
+ *   baseUrl: 'https://api.example.com',
+ *   dialect: samekey,
+ *   anonymous: true,
+ *   store: memoryStore(),
+ * })
+ * ```
  */
 export function memoryStore(options: MemoryStoreOptions = {}): IntentStore {
   const shelf = (options.shared ?? memoryShelf()) as Shelf

@@ -24,7 +24,7 @@ import { type SqliteTables, sqliteTables } from './sqlite-tables.ts'
 export interface SqliteStoreOptions {
   /**
    * How long a write waits for another process that is writing, in ms; it blocks this process meanwhile. Others hold
-   * the file for one commit at a time, so it is rarely more than a few. Default: 5000.
+   * the file for one commit at a time, so it is rarely more than a few. Default: 5000 (5 seconds).
    */
   readonly busyTimeoutMs?: number
 }
@@ -37,7 +37,24 @@ export interface SqliteStoreOptions {
  * @param path the file; its folder has to exist
  * @throws ConfigError when `path` cannot be a file
  * @example
- * const payments = createClient({ baseUrl, dialect: stripe, store: sqliteStore('outbox.db'), scope: () => 'billing', auth })
+ * ```ts
+ * import { createClient } from 'samekey'
+ * import { stripe } from 'samekey/dialects'
+ * import { sqliteStore } from 'samekey/sqlite'
+ *
+ * const store = sqliteStore('outbox.db')
+ * const payments = createClient({
+ *   baseUrl: 'https://api.stripe.com/v1',
+ *   dialect: stripe,
+ *   store,
+ *   scope: () => 'billing',
+ *   auth: () => ({ scope: 'billing', headers: { authorization: `Bearer ${process.env.STRIPE_KEY}` } }),
+ * })
+ *
+ * // At the end: the store is the app's, so the client does not close it.
+ * await payments.stop()
+ * await store.close()
+ * ```
  */
 export function sqliteStore(path: string, options: SqliteStoreOptions = {}): IntentStore {
   const { busyTimeoutMs = 5000 } = options

@@ -31,12 +31,17 @@ export interface ContractTools {
  * @param make an empty place; called once per test
  * @param tools the test framework
  * @example
+ * ```ts
+ * import { memoryShelf, memoryStore } from 'samekey/memory'
+ * import { storeContract } from 'samekey/testing'
  * import { describe, expect, it } from 'vitest'
  *
- * storeContract('redis', async () => {
- *   const prefix = await freshPrefix()
- *   return { open: () => redisStore({ prefix }), dispose: () => removeAll(prefix) }
- * }, { describe, it, expect })
+ * const bench = () => {
+ *   const shelf = memoryShelf()
+ *   return { open: () => memoryStore({ shared: shelf }) }
+ * }
+ * storeContract('memory', bench, { describe, it, expect })
+ * ```
  */
 export function storeContract(name: string, make: () => StoreBench | Promise<StoreBench>, tools: ContractTools): void {
   const { expect } = tools

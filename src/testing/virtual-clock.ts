@@ -36,9 +36,13 @@ export interface VirtualClockOptions {
  *
  * @param start wall time at the start in epoch ms, or options
  * @example
+ * ```ts
+ * import { virtualClock } from 'samekey/testing'
+ *
  * const clock = virtualClock()
  * clock.timer(1000, () => console.log('one second later'))
  * await clock.advance(1000)
+ * ```
  */
 export function virtualClock(start: number | VirtualClockOptions = {}): VirtualClock {
   const { startAt = Date.UTC(2026, 11, 1, 12), settle = settled } =

@@ -192,6 +192,7 @@ export const EVENTS: { readonly [name in EventName]: Extract<IntentEvent, { type
   foundElsewhere: { type: 'foundElsewhere', answer: null },
   absent: { type: 'absent' },
   cancelAsked: { type: 'cancelAsked' },
+  checkAsked: { type: 'checkAsked' },
   retryAsked: { type: 'retryAsked' },
   abandonAsked: { type: 'abandonAsked', force: false },
   resolvedSucceeded: { type: 'resolvedSucceeded' },
@@ -221,7 +222,7 @@ export function step(
 }
 
 /** The record after several events, each in its own circumstances. */
-export function after(
+export function lived(
   before: IntentRecord,
   ...happenings: readonly (EventName | readonly [EventName | IntentEvent, Partial<Parameters<typeof context>[0]>])[]
 ): IntentRecord {

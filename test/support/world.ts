@@ -56,6 +56,8 @@ export interface Tab {
   freeze(): void
   thaw(): void
   setOnline(online: boolean): void
+  /** The page is shown again, or gets the focus. */
+  show(): void
   /** Port operations so far: store calls and sends. */
   operations(): number
 }
@@ -196,7 +198,11 @@ export function world(): World {
         },
       },
       liveness: { holder, isGone: (other) => Promise.resolve(visibleDeath && dead.has(other)), close() {} },
-      transport: { fetch: (request) => port(() => deliver(request)), provesNonDelivery: false, repeats: false },
+      transport: {
+        fetch: (request) => port(() => deliver(request)),
+        provesNonDelivery: rest.transport?.provesNonDelivery ?? false,
+        repeats: rest.transport?.repeats ?? false,
+      },
       channel: () => {
         const own = new Set<(message: ChannelMessage) => void>()
         return {
@@ -243,6 +249,9 @@ export function world(): World {
       setOnline(value) {
         online = value
         if (value) for (const wake of wakers) wake('online')
+      },
+      show() {
+        for (const wake of wakers) wake('visible')
       },
       operations: () => operation,
     }

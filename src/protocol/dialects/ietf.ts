@@ -30,7 +30,16 @@ function meaning(answer: HeardAnswer): Meaning | null {
   return named && !speaksOfKeys.test(words) ? 'refused' : 'inProgress'
 }
 
-/** draft-ietf-httpapi-idempotency-key-header: 409 while the first request runs, 422 for another payload. */
+/**
+ * draft-ietf-httpapi-idempotency-key-header: 409 while the first request runs, 422 for another payload.
+ *
+ * @example
+ * ```ts
+ * import { ietf } from 'samekey/dialects'
+ *
+ * const dialect = ietf({ retentionMs: 24 * 3600_000, marker: 'X-Request-Replayed' })
+ * ```
+ */
 export function ietf(options: IetfOptions): Dialect {
   return {
     name: 'ietf',

@@ -1,0 +1,100 @@
+/**
+ * What most code bases have: fetch with a time limit, some retries and a growing, jittered wait. No key. Like a job
+ * table would, it notes what it knows to be done, and skips that after a restart.
+ */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { jobOf, tell } from './child.ts'
+import type { Order } from './orders.ts'
+import { ATTEMPT_TIMEOUT_MS, CONCURRENCY } from './terms.ts'
+
+/** What it is told at its start. */
+export interface PlainJob {
+  readonly url: string
+  readonly orders: readonly Order[]
+  /** Where it notes what is done. */
+  readonly doneFile: string
+  /** The sign-in service does not answer: nothing can be sent. */
+  readonly signInHangs: boolean
+}
+
+/** What it reports: one line per order it is through with, however that ended. */
+export type PlainReport = { readonly type: 'ended'; readonly reference: string; readonly state: 'done' | 'gave up' }
+
+const job = await jobOf<PlainJob>()
+
+class Refused extends Error {
+  readonly status: number
+
+  constructor(status: number) {
+    super(`The server answered ${status}.`)
+    this.status = status
+  }
+}
+
+async function handle(order: Order): Promise<void> {
+  const { reference } = order
+  try {
+    await place(order)
+    appendFileSync(job.doneFile, `${reference}\n`)
+    await tell({ type: 'ended', reference, state: 'done' } satisfies PlainReport)
+  } catch {
+    await tell({ type: 'ended', reference, state: 'gave up' } satisfies PlainReport)
+  }
+}
+
+async function place(order: Order): Promise<void> {
+  const response = await retried(() => request(job.url, { method: 'POST', body: JSON.stringify(order) }))
+  const monitor = response.status === 202 ? response.headers.get('location') : null
+  if (monitor !== null) await finished(new URL(monitor, job.url))
+}
+
+/** Asks until the work of a 202 is through. */
+async function finished(monitor: URL): Promise<void> {
+  for (;;) {
+    await sleep(1000)
+    const { body } = await retried(() => request(monitor, { method: 'GET' }))
+    if (body.status === 'succeeded') return
+    if (body.status !== 'processing') throw new Error(`The order is ${String(body.status)}.`)
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: { readonly [member: string]: unknown }
+}
+
+async function request(url: string | URL, init: RequestInit): Promise<Answer> {
+  const headers = { authorization: `Bearer ${await token()}`, 'content-type': 'application/json' }
+  const response = await fetch(url, { ...init, headers, signal: AbortSignal.timeout(ATTEMPT_TIMEOUT_MS) })
+  if (!response.ok) throw new Refused(response.status)
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Answer['body'] }
+}
+
+/** Five tries. A refusal is final; time limits, broken connections and overloaded servers are not. */
+async function retried<T>(call: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await call()
+    } catch (error) {
+      const final = error instanceof Refused && error.status < 500 && error.status !== 429
+      if (final || attempt === 5) throw error
+      await sleep(250 * 2 ** (attempt - 1) * (0.5 + Math.random()))
+    }
+  }
+}
+
+function token(): Promise<string> {
+  return job.signInHangs ? new Promise(() => {}) : Promise.resolve('plain')
+}
+
+const done = new Set(existsSync(job.doneFile) ? readFileSync(job.doneFile, 'utf8').split('\n') : [])
+const waiting = job.orders.filter(({ reference }) => !done.has(reference))
+
+await Promise.all(
+  Array.from({ length: CONCURRENCY }, async () => {
+    for (let order = waiting.shift(); order !== undefined; order = waiting.shift()) await handle(order)
+  }),
+)
+process.disconnect()

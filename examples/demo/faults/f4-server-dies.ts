@@ -1,0 +1,59 @@
+import type { Fault } from '../fault.ts'
+import { allPass, startShop, until } from '../stage.ts'
+
+/** Transactions of each client that have to stand before their commit when the server is killed. */
+const enough = 4
+
+/**
+ * A shop of its own, so that the other faults keep theirs. A lock in the database stops its transactions between the
+ * insert and the commit; there it is killed with SIGKILL, and started again.
+ */
+export const f4: Fault = {
+  id: 'F4',
+  story: 'Server killed after the insert, before the commit',
+  person: 'check, retry, cancel',
+  async play(stage) {
+    const { databaseUrl, database, orders } = stage
+    const name = 'shop that dies'
+    const references = orders.map(({ reference }) => `'${reference}'`).join(', ')
+    await database.query(`
+      create function wait_for_the_lock() returns trigger language plpgsql as $$
+      begin
+        perform pg_advisory_xact_lock_shared(4, case new.account when 'plain' then 1 else 2 end);
+        return null;
+      end $$;
+      create trigger waits after insert on orders for each row
+        when (new.reference in (${references})) execute function wait_for_the_lock()`)
+    const holder = await database.connect()
+    await holder.query('select pg_advisory_lock(4, 1), pg_advisory_lock(4, 2)')
+
+    const shop = await startShop({ databaseUrl, name, port: 0 })
+    const { port } = shop
+    await stage.network(allPass, () => port)
+    const clients = [stage.plain('orders'), stage.samekey('orders', 'orders.create')]
+    const waiting = async (lock: number): Promise<number> => {
+      const { rowCount } = await database.query(
+        `select from pg_locks where locktype = 'advisory' and classid = 4 and objid = $1 and not granted`,
+        [lock],
+      )
+      return rowCount ?? 0
+    }
+    let happened = 0
+    await until('transactions of both clients stand before their commit', async () => {
+      happened = await waiting(2)
+      return happened >= enough && (await waiting(1)) >= enough
+    })
+    await shop.kill()
+    await holder.query('select pg_advisory_unlock_all()')
+    holder.release()
+    await until('the database has noticed', async () => {
+      const { rowCount } = await database.query('select from pg_stat_activity where application_name = $1', [name])
+      return rowCount === 0
+    })
+    const { rowCount: left } = await database.query(`select from orders where reference in (${references})`)
+    const restarted = await startShop({ databaseUrl, name, port })
+    await Promise.all(clients.map(({ ended }) => ended))
+    await restarted.kill()
+    return { happened, broken: left === 0 ? [] : [`${left} orders outlived the transactions of the killed server`] }
+  },
+}

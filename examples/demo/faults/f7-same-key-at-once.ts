@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Fault } from '../fault.ts'
+import type { Order } from '../orders.ts'
+import { allPass } from '../stage.ts'
+
+/** Client processes, and besides them bare requests with the same key. */
+const processes = 3
+const copies = 3
+
+/**
+ * Three processes work on the same orders at the same time: the plain ones do not know of each other, samekey's share
+ * one file. Meanwhile the very same request, key and all, is sent straight to the server several times.
+ */
+export const f7: Fault = {
+  id: 'F7',
+  story: `Same orders from ${processes} processes at the same time, and copies of their requests`,
+  person: 'inspect by key',
+  async play(stage) {
+    const { orders, shop } = stage
+    await stage.network(allPass)
+    const byReference = new Map(orders.map((order) => [order.reference, order]))
+    const bare: Promise<{ reference: string; id: string }>[] = []
+    const copied = new Set<string>()
+    const children = Array.from({ length: processes }, (_, index) => [
+      stage.plain('orders', { doneFile: `${stage.folder}/F7-done-${index}.txt` }),
+      stage.samekey('orders', 'orders.create', {}, (report) => {
+        const order = report.type === 'stored' ? byReference.get(report.reference) : undefined
+        if (report.type !== 'stored' || order === undefined || copied.has(report.reference)) return
+        copied.add(report.reference)
+        for (let copy = 0; copy < copies; copy++) bare.push(sendCopy(shop.port, order, report.key))
+      }),
+    ]).flat()
+    await Promise.all(children.map(({ ended }) => ended))
+    const answers = await Promise.all(bare)
+    const strange = answers.filter(({ reference, id }) => stage.heard.orderIds.get(reference) !== id)
+    return {
+      happened: answers.length,
+      broken: strange.map(({ reference, id }) => `a copy of ${reference} was answered with order ${id}`),
+    }
+  },
+}
+
+async function sendCopy(port: number, order: Order, key: string): Promise<{ reference: string; id: string }> {
+  for (;;) {
+    const response = await fetch(`http://127.0.0.1:${port}/orders`, {
+      method: 'POST',
+      body: JSON.stringify(order),
+      headers: { authorization: 'Bearer samekey', 'content-type': 'application/json', 'idempotency-key': key },
+      signal: AbortSignal.timeout(10_000),
+    })
+    const body = (await response.json()) as { id: string; code?: string }
+    if (response.ok) return { reference: order.reference, id: body.id }
+    if (body.code !== 'idempotency_in_progress') throw new Error(`A copy was answered with ${response.status}.`)
+    await sleep(1000)
+  }
+}

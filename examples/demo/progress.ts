@@ -1,0 +1,63 @@
+/** What is going on, on stderr: stdout belongs to the result. */
+const { stderr } = process
+
+/** A line that stays; where stderr is a terminal, also one line that is rewritten. */
+export interface Progress {
+  say(line: string): void
+  /** One more order is through. */
+  tick(): void
+  begin(faultId: string): void
+  end(faultId: string, line: string): void
+  close(): void
+}
+
+/** @param expected how many orders will be through in the end, over both clients. */
+export function startProgress(expected: number): Progress {
+  const startedAt = performance.now()
+  const underWay = new Set<string>()
+  let through = 0
+  let shown = false
+
+  function seconds(): string {
+    return `${((performance.now() - startedAt) / 1000).toFixed(1).padStart(5)} s`
+  }
+
+  function clear(): void {
+    if (shown) stderr.write('\r\x1b[K')
+    shown = false
+  }
+
+  function draw(): void {
+    if (!stderr.isTTY || underWay.size === 0) return
+    clear()
+    const percent = Math.min(100, Math.floor((through / expected) * 100))
+    stderr.write(`${seconds()}  ${percent} %  under way: ${[...underWay].join(' ')}`)
+    shown = true
+  }
+
+  function say(line: string): void {
+    clear()
+    stderr.write(`${seconds()}  ${line}\n`)
+    draw()
+  }
+
+  const timer = setInterval(draw, 500)
+  return {
+    say,
+    tick() {
+      through += 1
+    },
+    begin(faultId) {
+      underWay.add(faultId)
+      draw()
+    },
+    end(faultId, line) {
+      underWay.delete(faultId)
+      say(line)
+    },
+    close() {
+      clearInterval(timer)
+      clear()
+    },
+  }
+}

@@ -1,0 +1,162 @@
+/** What a fault is played on: both clients with the same orders, each behind a bad network of its own, and the shop. */
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pool } from 'pg'
+import { type Child, startChild } from './child.ts'
+import type { PlainJob, PlainReport } from './client-plain.ts'
+import type { IntentReport, SamekeyJob, SamekeyReport } from './client-samekey.ts'
+import type { Order } from './orders.ts'
+import { type Fate, type Seen, startProxy, type TcpProxy } from './proxy.ts'
+import type { ServerJob } from './server.ts'
+import { CONCURRENCY } from './terms.ts'
+
+/** The shop's process. */
+export interface Shop extends Child {
+  readonly port: number
+}
+
+/** What is on the stage before the first fault. */
+export interface House {
+  readonly databaseUrl: string
+  readonly database: Pool
+  readonly folder: string
+  readonly shop: Shop
+  /** Told whenever one client is through with one order. */
+  readonly onProgress: () => void
+}
+
+/** What both clients did, as they reported it. */
+export interface Heard {
+  /** How many orders the plain client gave up. */
+  readonly gaveUp: Set<string>
+  /** By store file and reference: what samekey holds in the end. */
+  readonly intents: Map<string, IntentReport>
+  /** By reference: the number of the order, as samekey learnt it. */
+  readonly orderIds: Map<string, string | null>
+}
+
+export interface Stage extends House {
+  readonly orders: readonly Order[]
+  readonly heard: Heard
+  /** Proxies before each client; `network` makes them. */
+  readonly proxies: { plain?: TcpProxy; samekey?: TcpProxy }
+  /** Puts a network before each client; `rules` is called once for each, so that neither sees the other's requests. */
+  network(rules: () => (seen: Seen) => Fate, port?: () => number): Promise<{ plain: TcpProxy; samekey: TcpProxy }>
+  plain(path: string, more?: Partial<PlainJob>): Child
+  samekey(
+    path: string,
+    operation: SamekeyJob['operation'],
+    more?: Partial<SamekeyJob>,
+    onReport?: (report: SamekeyReport) => void,
+  ): Child
+  close(): Promise<void>
+}
+
+/** Starts the shop; resolves when it listens. */
+export async function startShop(job: ServerJob): Promise<Shop> {
+  const { child, port } = await new Promise<{ child: Child; port: number }>((resolve, reject) => {
+    const child = startChild<ServerJob, { readonly port: number }>('server.ts', job, ({ port }) =>
+      resolve({ child, port }),
+    )
+    child.ended.then(() => reject(new Error('The shop ended before it listened.')), reject)
+  })
+  return { ...child, port }
+}
+
+export function openStage(house: House, faultId: string, orders: readonly Order[]): Stage {
+  const heard: Heard = { gaveUp: new Set(), intents: new Map(), orderIds: new Map() }
+  const proxies: Stage['proxies'] = {}
+  const file = (name: string): string => join(house.folder, `${faultId}-${name}`)
+
+  function baseUrl(proxy: TcpProxy | undefined): string {
+    return proxy?.url ?? `http://127.0.0.1:${house.shop.port}`
+  }
+
+  return {
+    ...house,
+    orders,
+    heard,
+    proxies,
+
+    async network(rules, port = () => house.shop.port) {
+      proxies.plain = await startProxy(port, rules())
+      proxies.samekey = await startProxy(port, rules())
+      return { plain: proxies.plain, samekey: proxies.samekey }
+    },
+
+    plain(path, more = {}) {
+      const job: PlainJob = {
+        url: `${baseUrl(proxies.plain)}/${path}`,
+        orders,
+        doneFile: file('done.txt'),
+        signInHangs: false,
+        ...more,
+      }
+      return startChild<PlainJob, PlainReport>('client-plain.ts', job, ({ reference, state }) => {
+        if (state === 'gave up') heard.gaveUp.add(reference)
+        else heard.gaveUp.delete(reference)
+        house.onProgress()
+      })
+    },
+
+    samekey(path, operation, more = {}, onReport = () => {}) {
+      const job: SamekeyJob = {
+        baseUrl: baseUrl(proxies.samekey),
+        path,
+        orders,
+        storeFile: file('store.db'),
+        operation,
+        ownKeys: false,
+        signInHangs: false,
+        concurrency: CONCURRENCY,
+        ...more,
+      }
+      return startChild<SamekeyJob, SamekeyReport>('client-samekey.ts', job, (report) => {
+        if (report.type === 'ended') {
+          // A later word that knows no number (a conflict) takes back none that is known.
+          if (report.orderId !== null) heard.orderIds.set(report.reference, report.orderId)
+          house.onProgress()
+        }
+        if (report.type === 'over') {
+          for (const intent of report.intents) heard.intents.set(`${job.storeFile} ${intent.reference}`, intent)
+        }
+        onReport(report)
+      })
+    },
+
+    async close() {
+      await Promise.all([proxies.plain?.close(), proxies.samekey?.close()])
+    },
+  }
+}
+
+/** Rules that say, for each order by its place, what becomes of its first request, of its second, and so on; then all pass. */
+export function rulesFor(
+  orders: readonly Order[],
+  fatesOf: (place: number) => readonly Fate[],
+): () => (seen: Seen) => Fate {
+  return () => {
+    const places = new Map(orders.map(({ reference }, place) => [reference, place]))
+    const counts = new Map<string, number>()
+    return ({ method, body }) => {
+      if (method !== 'POST') return 'pass'
+      const { reference } = JSON.parse(body) as Order
+      const count = counts.get(reference) ?? 0
+      counts.set(reference, count + 1)
+      return fatesOf(places.get(reference) ?? 0)[count] ?? 'pass'
+    }
+  }
+}
+
+/** Rules under which nothing is lost. */
+export function allPass(): () => Fate {
+  return () => 'pass'
+}
+
+/** Waits until it is so. */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, patienceMs = 20_000): Promise<void> {
+  for (const start = performance.now(); performance.now() - start < patienceMs; await sleep(20)) {
+    if (await isSo()) return
+  }
+  throw new Error(`It did not come to this within ${patienceMs / 1000} s: ${what}.`)
+}
