@@ -72,7 +72,12 @@ const readOnly: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'
  * import { createFetch } from 'samekey/fetch'
  *
  * const safeFetch = createFetch({ dialect: samekey, scope: () => session.userId })
- * const response = await safeFetch('/orders', { method: 'POST', body: JSON.stringify(cart), intent: `checkout:${cart.id}` })
+ * const response = await safeFetch('/orders', {
+ *   method: 'POST',
+ *   headers: { 'content-type': 'application/json' },
+ *   body: JSON.stringify(cart),
+ *   intent: `checkout:${cart.id}`,
+ * })
  * ```
  */
 export function createFetch(options: FetchOptions): SafeFetch {

@@ -3,7 +3,7 @@ import ky, { HTTPError, type KyInstance, type Options as KyOptions, type Respons
 import { answeredIntent } from './engine/answered.ts'
 import { isStreamed, refuseStringified, takeStream } from './engine/body.ts'
 import type { ClientControl } from './engine/engine.ts'
-import type { IntentHandle } from './engine/handle.ts'
+import { type IntentHandle, TakenPromise } from './engine/handle.ts'
 import { unstorable } from './engine/json-body.ts'
 import { fixedCall, type IntentCall } from './engine/submit.ts'
 import type { Ticket } from './engine/tickets.ts'
@@ -111,7 +111,7 @@ export function createClient(options: ClientOptions): Client {
       outcome: () => ticket.handle.then((inner) => inner.outcome()),
     }
     handle.stored.catch(() => {})
-    return Object.assign(promise, handle)
+    return Object.assign(new TakenPromise(promise, ticket.take), takenShortcuts(promise, ticket.take), handle)
   }
 
   const methods = {
@@ -224,7 +224,23 @@ function named(error: Error): Error {
   )
 }
 
+/** ky's shortcuts, which take the answer too. */
+function takenShortcuts<T>(promise: ResponsePromise<T>, take: () => void): Omit<ResponsePromise<T>, keyof Promise<T>> {
+  const theirs = promise as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>
+  const taking =
+    (name: string) =>
+    (...args: unknown[]) => {
+      take()
+      return theirs[name]?.(...args)
+    }
+  return Object.fromEntries(
+    shortcutNames.filter((name) => name in promise).map((name) => [name, taking(name)]),
+  ) as never
+}
+
+const shortcutNames = ['json', 'text', 'arrayBuffer', 'blob', 'formData', 'bytes'] as const
+
 function shortcuts(error: unknown): Record<string, () => Promise<never>> {
   const fail = (): Promise<never> => Promise.reject(error)
-  return { json: fail, text: fail, arrayBuffer: fail, blob: fail, formData: fail, bytes: fail }
+  return Object.fromEntries(shortcutNames.map((name) => [name, fail]))
 }

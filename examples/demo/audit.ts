@@ -8,7 +8,12 @@ import type { Stage } from './stage.ts'
 export interface Finding {
   readonly fault: Fault
   readonly wanted: number
-  readonly plain: Account & { readonly sends: number }
+  readonly plain: Account & {
+    readonly sends: number
+    /** Orders that it reported as failed, and how many of those are in the database all the same. */
+    readonly failed: number
+    readonly failedButThere: number
+  }
   readonly samekey: Account & {
     /** Charges. */
     readonly effects: number
@@ -74,17 +79,26 @@ export async function audit(fault: Fault, stage: Stage, played: Played): Promise
   for (const [reference, id] of heard.orderIds) {
     if (id !== null && samekey.get(reference)?.ids[0] !== id) broken.push(`${reference} was taken for order ${id}`)
   }
-  if (fault.mayStayUnknown !== true && unknown.size > 0) broken.push(`${unknown.size} are unknown without need`)
-  const due = { succeeded: orders.length - (played.besides?.unknown ?? 0), ...played.besides }
+  const dueUnknown = played.besides?.unknown ?? (fault.mayStayUnknown === true ? unknown.size : 0)
+  const due: Record<string, number> = {
+    ...played.besides,
+    succeeded: orders.length - dueUnknown,
+    unknown: dueUnknown,
+  }
   for (const state of new Set([...Object.keys(due), ...Object.keys(outcomes)])) {
-    const expected = (due as Record<string, number>)[state] ?? 0
-    if ((outcomes[state] ?? 0) !== expected) broken.push(`${outcomes[state] ?? 0} instead of ${expected} ${state}`)
+    const [is, expected] = [outcomes[state] ?? 0, due[state] ?? 0]
+    if (is !== expected) broken.push(`${is} intents instead of ${expected} ended ${state}`)
   }
 
   return {
     fault,
     wanted: orders.length,
-    plain: { ...accountOf(plain, orders), sends: proxies.plain?.seen.filter(isSend).length ?? 0 },
+    plain: {
+      ...accountOf(plain, orders),
+      sends: proxies.plain?.seen.filter(isSend).length ?? 0,
+      failed: heard.gaveUp.size,
+      failedButThere: [...heard.gaveUp].filter((reference) => plain.has(reference)).length,
+    },
     samekey: {
       ...accountOf(samekey, orders),
       effects: sum([...samekey.values()].map(({ charges }) => charges)),

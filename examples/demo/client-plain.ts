@@ -6,7 +6,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { jobOf, tell } from './child.ts'
 import type { Order } from './orders.ts'
-import { ATTEMPT_TIMEOUT_MS, CONCURRENCY } from './terms.ts'
+import { ATTEMPT_TIMEOUT_MS } from './terms.ts'
 
 /** What it is told at its start. */
 export interface PlainJob {
@@ -16,6 +16,8 @@ export interface PlainJob {
   readonly doneFile: string
   /** The sign-in service does not answer: nothing can be sent. */
   readonly signInHangs: boolean
+  /** Orders that it sends at the same time. */
+  readonly concurrency: number
 }
 
 /** What it reports: one line per order it is through with, however that ended. */
@@ -93,7 +95,7 @@ const done = new Set(existsSync(job.doneFile) ? readFileSync(job.doneFile, 'utf8
 const waiting = job.orders.filter(({ reference }) => !done.has(reference))
 
 await Promise.all(
-  Array.from({ length: CONCURRENCY }, async () => {
+  Array.from({ length: job.concurrency }, async () => {
     for (let order = waiting.shift(); order !== undefined; order = waiting.shift()) await handle(order)
   }),
 )

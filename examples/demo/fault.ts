@@ -19,6 +19,6 @@ export interface Played {
   readonly happened: number
   /** Promises that only this fault can see broken, in words. */
   readonly broken?: readonly string[]
-  /** Outcomes besides succeeded that belong here, with how many are due. */
+  /** How many intents have to end in a state other than succeeded. Default: none, and unknown as they come where they may. */
   readonly besides?: Readonly<Record<string, number>>
 }

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { Pool } from 'pg'
 import { migrate } from 'samekey/server/postgres'
@@ -65,14 +66,33 @@ async function openHouse(progress: Progress): Promise<House> {
   tidyUp.push(async () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   const postgres = await startPostgres()
   tidyUp.push(() => postgres.stop())
-  const database = new Pool({ connectionString: postgres.url, max: 10 })
-  database.on('error', () => {})
-  tidyUp.push(() => database.end())
   tidyUp.push(killChildren)
+  const database = new Pool({ connectionString: postgres.url, max: 10 })
+  // Its end is the end of PostgreSQL.
+  database.on('error', () => {})
   await migrate(database)
   await database.query(TABLES)
   const shop = await startShop({ databaseUrl: postgres.url, name: 'shop', port: 0 })
-  return { databaseUrl: postgres.url, database, folder, shop, onProgress: () => progress.tick() }
+  await warmUp(shop.port)
+  return { databaseUrl: postgres.url, database, folder, shop, onThrough: (what) => progress.through(what) }
+}
+
+/** The first requests of a process take longest; here that would look like a fault of the network. */
+async function warmUp(port: number): Promise<void> {
+  const order: Order = {
+    reference: 'warm-up',
+    customer: { name: 'Nobody' },
+    currency: 'EUR',
+    items: [{ quantity: 1, unitPrice: 1 }],
+  }
+  const init = {
+    method: 'POST',
+    body: JSON.stringify(order),
+    headers: { authorization: 'Bearer nobody', 'content-type': 'application/json' },
+  }
+  await Promise.all(
+    Array.from({ length: 24 }, async () => (await fetch(`http://127.0.0.1:${port}/orders`, init)).text()),
+  )
 }
 
 async function walk(fault: Fault, house: House, orders: readonly Order[], progress: Progress): Promise<Finding> {
@@ -83,8 +103,8 @@ async function walk(fault: Fault, house: House, orders: readonly Order[], progre
     const finding = await audit(fault, stage, await fault.play(stage))
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
     const { wanted, plain, samekey, broken } = finding
-    const counts = `wanted ${wanted}, plain ${plain.orders}, samekey ${samekey.orders}${broken.length > 0 ? ': BROKEN' : ''}`
-    progress.end(fault.id, `${fault.id.padEnd(3)}  ${fault.story}: ${counts} (${seconds} s)`)
+    const counts = `wanted ${wanted}, plain ${plain.orders}, samekey ${samekey.orders}${broken.length > 0 ? ' BROKEN' : ''}`
+    progress.end(fault.id, `${fault.id.padEnd(3)}  ${counts} (${seconds} s): ${fault.story}`)
     return finding
   } catch (error) {
     throw new Error(`${fault.id} could not be played.`, { cause: error })
@@ -120,7 +140,9 @@ async function guarded(work: () => Promise<number>): Promise<number> {
   })
   const code = await Promise.race([worked, stopped])
   clearTimeout(timer)
-  for (let step = tidyUp.pop(); step !== undefined; step = tidyUp.pop()) await step().catch(() => {})
+  for (let step = tidyUp.pop(); step !== undefined; step = tidyUp.pop()) {
+    await Promise.race([step(), sleep(5000)]).catch((error: unknown) => console.error(error))
+  }
   // What was interrupted may still be waiting for something.
   process.exit(code)
 }

@@ -4,8 +4,8 @@ const { stderr } = process
 /** A line that stays; where stderr is a terminal, also one line that is rewritten. */
 export interface Progress {
   say(line: string): void
-  /** One more order is through. */
-  tick(): void
+  /** One client is through with one order; said twice, it counts once. */
+  through(what: string): void
   begin(faultId: string): void
   end(faultId: string, line: string): void
   close(): void
@@ -15,7 +15,7 @@ export interface Progress {
 export function startProgress(expected: number): Progress {
   const startedAt = performance.now()
   const underWay = new Set<string>()
-  let through = 0
+  const through = new Set<string>()
   let shown = false
 
   function seconds(): string {
@@ -30,26 +30,29 @@ export function startProgress(expected: number): Progress {
   function draw(): void {
     if (!stderr.isTTY || underWay.size === 0) return
     clear()
-    const percent = Math.min(100, Math.floor((through / expected) * 100))
-    stderr.write(`${seconds()}  ${percent} %  under way: ${[...underWay].join(' ')}`)
+    const percent = Math.floor((through.size / expected) * 100)
+    stderr.write(
+      `${seconds()}  ${percent} % of the orders; under way: ${[...underWay].join(' ')}`.slice(0, stderr.columns - 1),
+    )
     shown = true
   }
 
   function say(line: string): void {
     clear()
-    stderr.write(`${seconds()}  ${line}\n`)
+    stderr.write(`${`${seconds()}  ${line}`.slice(0, stderr.columns)}\n`)
     draw()
   }
 
   const timer = setInterval(draw, 500)
   return {
     say,
-    tick() {
-      through += 1
+    through(what) {
+      through.add(what)
     },
     begin(faultId) {
       underWay.add(faultId)
-      draw()
+      if (stderr.isTTY) draw()
+      else say(`${faultId.padEnd(3)}  begins`)
     },
     end(faultId, line) {
       underWay.delete(faultId)

@@ -29,9 +29,7 @@ export function textReport(findings: readonly Finding[], look: Look): string {
   const paint = painter(look)
   const table = look.columns >= wideColumns ? wideTable(findings, paint) : narrowTable(findings, paint)
   const width = Math.min(look.columns, wideColumns)
-  return [table, '', ...paragraphs(findings).map((text) => wrapped(text, width)), verdict(findings, paint, width)].join(
-    '\n',
-  )
+  return [table, wrapped(howToRead(findings), width), verdict(findings, paint, width)].join('\n\n')
 }
 
 type Style = Parameters<typeof styleText>[0]
@@ -41,8 +39,8 @@ function painter({ colour }: Look): Paint {
   return (style, text) => (colour ? styleText(style, text, { validateStream: false }) : text)
 }
 
-const wideColumns = 118
-const head = ['Orders\nwanted', 'In database:\nplain fetch', 'In database:\nsamekey', 'Sends: plain\n/ samekey']
+const wideColumns = 120
+const head = ['Orders\nwanted', 'In database:\nplain fetch', 'In database:\nsamekey', 'Sends:\nplain /\nsamekey']
 const style = { head: [], border: [], 'padding-left': 1, 'padding-right': 1 }
 
 function wideTable(findings: readonly Finding[], paint: Paint): string {
@@ -50,7 +48,7 @@ function wideTable(findings: readonly Finding[], paint: Paint): string {
     head: ['Fault', 'What went wrong', ...head, 'samekey:\noutcome', 'A person\ncan'].map((text) =>
       paint('bold', text),
     ),
-    colWidths: [7, 29, 8, 14, 14, 14, 15, 16],
+    colWidths: [7, 26, 8, 14, 14, 12, 15, 15],
     colAligns: ['left', 'left', 'right', 'right', 'right', 'right', 'left', 'left'],
     wordWrap: true,
     style,
@@ -64,21 +62,25 @@ function wideTable(findings: readonly Finding[], paint: Paint): string {
 
 /** The story on a line of its own, above its numbers. */
 function narrowTable(findings: readonly Finding[], paint: Paint): string {
-  const heads = ['Fault', 'Orders\nwanted', 'plain\nfetch', 'samekey', 'Sends', 'samekey:\noutcome', 'A person\ncan']
+  const heads = [
+    'Orders\nwanted',
+    'In database:\nplain fetch',
+    'samekey',
+    'Sends',
+    'samekey:\noutcome',
+    'A person\ncan',
+  ]
   const table = new Table({
     head: heads.map((text) => paint('bold', text)),
-    colWidths: [7, 8, 10, 10, 9, 15, 13],
-    colAligns: ['left', 'right', 'right', 'right', 'right', 'left', 'left'],
+    colWidths: [8, 14, 10, 10, 15, 15],
+    colAligns: ['right', 'right', 'right', 'right', 'left', 'left'],
     wordWrap: true,
     style,
   })
   for (const finding of findings) {
     const { id, story, person } = finding.fault
     table.push(
-      [
-        { rowSpan: 2, content: paint('bold', id) },
-        { colSpan: 6, content: story },
-      ],
+      [{ colSpan: 6, hAlign: 'left', content: `${paint('bold', id)}  ${story}` }],
       [...numbers(finding, paint), outcomes(finding), person],
     )
   }
@@ -90,7 +92,7 @@ function numbers({ wanted, plain, samekey, broken }: Finding, paint: Paint): str
   return [
     String(wanted),
     paint(right ? 'green' : 'red', ordersText(plain)),
-    paint(broken.length === 0 ? 'green' : 'red', ordersText(samekey)),
+    paint(broken.length > 0 ? 'red' : samekey.unknown > 0 ? 'yellow' : 'green', ordersText(samekey)),
     `${plain.sends} / ${samekey.attempts}`,
   ]
 }
@@ -100,29 +102,32 @@ function ordersText({ orders, tooMany, missing }: Account): string {
   return notes.length === 0 ? String(orders) : `${orders} (${notes.join(' ')})`
 }
 
+/** The good ones first. */
+const places = ['succeeded', 'conflicted', 'unknown']
+
 function outcomes({ samekey }: Finding): string {
   return Object.entries(samekey.outcomes)
+    .sort(([a], [b]) => places.indexOf(a) - places.indexOf(b))
     .map(([state, count]) => `${count} ${state}`)
     .join('\n')
 }
 
-function paragraphs(findings: readonly Finding[]): string[] {
+function howToRead(findings: readonly Finding[]): string {
   const unknown = total(findings, ({ samekey }) => samekey.unknown)
   const told =
-    unknown > 0
-      ? ` What samekey calls unknown may or may not have happened, and nobody could send it again safely: it is listed with its key until a person settles it.`
-      : ''
-  return [
-    `How to read it: both clients were given the same orders and the same faults; the numbers are counted in PostgreSQL. +n are orders too many, −n are missing.${told}`,
-  ]
+    ' What samekey calls unknown may or may not have happened, and nobody could send it again safely: it is kept, with its key, until a person settles it.'
+  return `Both clients were given the same orders and the same faults, and the orders were counted in PostgreSQL: +n are too many, −n are missing.${unknown > 0 ? told : ''}`
 }
 
 function verdict(findings: readonly Finding[], paint: Paint, width: number): string {
   const broken = findings.flatMap(({ fault, broken }) => broken.map((what) => `${fault.id}: ${what}`))
   const wanted = total(findings, (finding) => finding.wanted)
   const tooMany = total(findings, ({ plain }) => plain.tooMany)
-  const missing = total(findings, ({ plain }) => plain.missing)
-  const plain = `Of ${wanted} orders, plain fetch made ${tooMany} too many and left ${missing} out without a trace.`
+  const failed = total(findings, ({ plain }) => plain.failed)
+  const there = total(findings, ({ plain }) => plain.failedButThere)
+  const gaveUp =
+    failed > 0 ? ` It reported ${failed} as failed, of which ${there} are in the database all the same.` : ''
+  const plain = `Of ${wanted} orders wanted, plain fetch made ${tooMany} too many.${gaveUp}`
   if (broken.length > 0) {
     return paint('red', ['samekey BROKE its promise:', ...broken.map((line) => `  ${line}`)].join('\n'))
   }

@@ -21,8 +21,8 @@ export interface House {
   readonly database: Pool
   readonly folder: string
   readonly shop: Shop
-  /** Told whenever one client is through with one order. */
-  readonly onProgress: () => void
+  /** Told that one client is through with one order, under a name for that. */
+  readonly onThrough: (what: string) => void
 }
 
 /** What both clients did, as they reported it. */
@@ -90,12 +90,13 @@ export function openStage(house: House, faultId: string, orders: readonly Order[
         orders,
         doneFile: file('done.txt'),
         signInHangs: false,
+        concurrency: CONCURRENCY,
         ...more,
       }
       return startChild<PlainJob, PlainReport>('client-plain.ts', job, ({ reference, state }) => {
         if (state === 'gave up') heard.gaveUp.add(reference)
         else heard.gaveUp.delete(reference)
-        house.onProgress()
+        house.onThrough(`plain ${reference}`)
       })
     },
 
@@ -115,7 +116,7 @@ export function openStage(house: House, faultId: string, orders: readonly Order[
         if (report.type === 'ended') {
           // A later word that knows no number (a conflict) takes back none that is known.
           if (report.orderId !== null) heard.orderIds.set(report.reference, report.orderId)
-          house.onProgress()
+          house.onThrough(`samekey ${report.reference}`)
         }
         if (report.type === 'over') {
           for (const intent of report.intents) heard.intents.set(`${job.storeFile} ${intent.reference}`, intent)

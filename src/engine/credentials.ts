@@ -2,7 +2,7 @@
 import type { HeaderPair, IntentRecord } from '../protocol/record.ts'
 import type { Announcer } from './announcer.ts'
 import type { AskApp } from './app-code.ts'
-import type { Resolved } from './options.ts'
+import type { Credentials, Resolved } from './options.ts'
 
 /** Leave to hand over, valid in the same tick only while `stillValid()`; or why not. */
 export type Leave =
@@ -21,6 +21,7 @@ export interface CredentialDesk {
 
 export function createCredentialDesk(options: Resolved, announcer: Announcer, askApp: AskApp): CredentialDesk {
   let generation = 0
+  const waiting = new Set<() => void>()
 
   function headersOf(given: Readonly<Record<string, string>>, record: IntentRecord): HeaderPair[] {
     return Object.entries(given).map(([rawName, value]) => {
@@ -36,18 +37,33 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
     })
   }
 
+  /** Null as soon as the app says that its session changed: what was asked for before is not waited for (P3, P33). */
+  async function unlessChanged(asked: Promise<Credentials>): Promise<Credentials | null> {
+    let change: () => void = () => {}
+    const changed = new Promise<null>((resolve) => {
+      change = () => resolve(null)
+    })
+    waiting.add(change)
+    try {
+      return await Promise.race([asked, changed])
+    } finally {
+      waiting.delete(change)
+    }
+  }
+
   return {
     async ask(record, url) {
-      const granted = generation
+      const asked = generation
       const sameScope = (): boolean => options.scope() === record.scope
-      const stillValid = (): boolean => generation === granted && sameScope()
+      const stillValid = (): boolean => generation === asked && sameScope()
       if (!sameScope()) return { granted: false, event: { type: 'scopeDiffers' } }
       const { auth } = options
       if (auth === null || !options.credentialOrigins.has(new URL(url).origin)) {
         return { granted: true, headers: [], stillValid }
       }
       try {
-        const credentials = await askApp(auth, options.attemptTimeoutMs)
+        const credentials = await unlessChanged(askApp(auth, options.attemptTimeoutMs))
+        if (credentials === null) return this.ask(record, url)
         if (credentials.scope !== record.scope) return { granted: false, event: { type: 'scopeDiffers' } }
         return { granted: true, headers: headersOf(credentials.headers, record), stillValid }
       } catch (error) {
@@ -68,6 +84,7 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
     },
     changed() {
       generation++
+      for (const changed of [...waiting]) changed()
     },
   }
 }

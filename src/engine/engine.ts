@@ -10,7 +10,7 @@ import { createAttempts } from './attempts.ts'
 import { createCredentialDesk } from './credentials.ts'
 import { asIntentPromise, type IntentHandle, type IntentPromise } from './handle.ts'
 import { createIntents, type Intents, type Lanes } from './intents.ts'
-import { createLedger, isSetAside } from './ledger.ts'
+import { createLedger, isSetAside, type Loaded } from './ledger.ts'
 import type { Observer } from './observer.ts'
 import { checkOperation, type OperationOptions, type Resolved } from './options.ts'
 import { createOrigins } from './origins.ts'
@@ -45,7 +45,9 @@ export interface ClientControl {
   subscribe(listener: Observer): () => void
   /** Registers an operation that is known only now: what was parked for it goes on (P24). */
   register(name: string, operation: OperationOptions): void
+  /** The intents of whoever is signed in: to list, await and settle (P45). */
   readonly intents: Intents
+  /** Ordered lanes: to go on past a head that did not succeed (P34). */
   readonly lanes: Lanes
 }
 
@@ -120,7 +122,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     ledger,
     announcer,
     work: (row) => runner.work(row),
-    recover: (scope) => recover(scope, { options, store, platform, ledger, announcer, runner }),
+    recover: (scope, isActive) => recover(scope, isActive, { options, store, platform, ledger, announcer, runner }),
   })
   const waiting = createWaiting(store, platform, ledger, announcer, () => schedule.wake())
   const submitter = createSubmitter({
@@ -130,7 +132,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     ledger,
     announcer,
     policies,
-    started: start,
+    started: begin,
     work: (row) => schedule.start(row),
   })
   const { intents, lanes, acknowledge } = createIntents({
@@ -172,9 +174,18 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
 
   let starting: Promise<void> | null = null
   let stopped: Promise<void> | null = null
+  let closed = false
 
   function start(): Promise<void> {
-    if (stopped !== null) return Promise.reject(new ConfigError('stop', 'this client was stopped; create a new one'))
+    return stopped === null ? begin() : Promise.reject(wasStopped())
+  }
+
+  function wasStopped(intentId?: string): ConfigError {
+    return new ConfigError('stop', 'this client was stopped; create a new one', { intentId })
+  }
+
+  /** Also for what was called before the stop and goes on: a submit on its way into the store is stored. */
+  function begin(): Promise<void> {
     starting ??= (async () => {
       if (!store.durable) {
         announcer.warn({
@@ -204,13 +215,10 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     return promise
   }
 
-  function submit(call: IntentCall, given: Given, ticket: Ticket = takeTicket(call.intent)): IntentPromise {
+  function submit(call: IntentCall, given: Given, claimed?: Ticket): IntentPromise {
+    const ticket = claimed ?? takeTicket(call.intent)
     const submitted: Promise<Submitted> =
-      stopped === null
-        ? track(submitter.submit(call, given, ticket))
-        : Promise.reject(
-            new ConfigError('stop', 'this client was stopped; create a new one', { intentId: call.intent }),
-          )
+      stopped === null ? track(submitter.submit(call, given, ticket)) : Promise.reject(wasStopped(call.intent))
     const waitMs = call.waitMs ?? options.waitMs
     const signal = call.signal
 
@@ -218,14 +226,17 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
 
     async function ended(): Promise<Ended> {
       const { loaded } = await submitted
-      const ended = await waiting.end(loaded, { waitMs, signal })
-      // Delivered to a caller that awaits: taken note of (P22). It is not worth making the caller wait for.
-      if (isEnd(ended.loaded.record)) track(acknowledge(ended.loaded)).catch(() => {})
-      return ended
+      return waiting.end(loaded, { waitMs, signal })
+    }
+
+    /** Delivered to a caller that awaits: taken note of (P22). It is not worth making the caller wait for. */
+    function delivered(loaded: Loaded): void {
+      if (!closed && isEnd(loaded.record)) track(acknowledge(loaded)).catch(() => {})
     }
 
     async function answer(): Promise<Response> {
       const { loaded, body } = await end()
+      void ticket.wasTaken.then(() => delivered(loaded))
       if (!isEnd(loaded.record)) throw stillOpen(loaded.record)
       const { id, key, state } = loaded.record
       return answering(answerOrThrow(loaded.record, body), { id, key, state: state.name })
@@ -236,12 +247,14 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
       stored: submitted.then(({ stored }) => stored),
       async outcome() {
         const { loaded, body } = await end()
+        delivered(loaded)
         return outcomeOf(loaded.record, body)
       },
     }
     ticket.used(handle, submitted)
     if (blocked.size > 0) track(submitted.then(wakeSeenBlocked)).catch(() => {})
-    return asIntentPromise(answer(), handle)
+    // A layer above awaits every answer; it says itself whether its own caller does.
+    return asIntentPromise(answer(), handle, claimed === undefined ? ticket.take : undefined)
   }
 
   async function wakeSeenBlocked(): Promise<void> {
@@ -256,7 +269,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
 
   /** Starts what is in one of these states and `wants` it, ahead of its time. A store that fails now is looked at later anyway. */
   function wakeOpen(states: readonly StateName[], wants: (record: IntentRecord) => boolean, spreadMs = 0): void {
-    track(startOpen(states, wants, spreadMs)).catch(() => {})
+    if (stopped === null) track(startOpen(states, wants, spreadMs)).catch(() => {})
   }
 
   async function startOpen(
@@ -290,6 +303,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     waiting.stop()
     // What ends may begin its last step: taking note of an outcome that was delivered, say.
     while (background.size > 0) await Promise.allSettled(background)
+    closed = true
     timer.cancel()
     channel.close()
     liveness.close()

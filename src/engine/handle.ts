@@ -44,10 +44,41 @@ export interface IntentPromise extends Promise<Response>, IntentHandle {
   formData(): Promise<FormData>
 }
 
-/** Attaches the handle to a promise. Nobody has to await it: its rejection is always handled (H63). */
-export function asIntentPromise(response: Promise<Response>, handle: IntentHandle): IntentPromise {
-  response.catch(() => {})
+/** A promise that says when somebody asks for what it gives. Nobody has to: its rejection is always handled (H63). */
+export class TakenPromise<T> extends Promise<T> {
+  readonly #take: () => void
+
+  /** What comes of `then` is an ordinary promise. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise
+  }
+
+  constructor(source: Promise<T>, take: () => void) {
+    super((resolve, reject) => {
+      source.then(resolve, reject)
+    })
+    this.#take = take
+    super.then(undefined, () => {})
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: this is a promise
+  override then<A = T, B = never>(
+    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.#take()
+    return super.then(onFulfilled, onRejected)
+  }
+}
+
+/**
+ * Attaches the handle to a promise.
+ *
+ * @param take told when somebody takes the answer. Default: nobody wants to know.
+ */
+export function asIntentPromise(answer: Promise<Response>, handle: IntentHandle, take = (): void => {}): IntentPromise {
   handle.stored.catch(() => {})
+  const response = new TakenPromise(answer, take)
   return Object.assign(response, {
     id: handle.id,
     stored: handle.stored,

@@ -121,6 +121,10 @@ export function createIntents(parts: IntentParts): {
 
   async function find(id: string): Promise<Loaded | SetAside | undefined> {
     await parts.started()
+    return look(id)
+  }
+
+  async function look(id: string): Promise<Loaded | SetAside | undefined> {
     const row = await store.current(options.name, scope(), id)
     return row === undefined ? undefined : ledger.read(row)
   }
@@ -158,7 +162,7 @@ export function createIntents(parts: IntentParts): {
   }
 
   async function refreshed(id: string, otherwise: Loaded): Promise<IntentView> {
-    const found = await find(id)
+    const found = await look(id)
     return viewOf(found === undefined || isSetAside(found) ? otherwise : found)
   }
 
@@ -195,8 +199,9 @@ export function createIntents(parts: IntentParts): {
       })
       return loaded
     }
-    if (word.found === 'undecided') return loaded
-    if (!word.found) return runner.step(loaded, { type: 'absent' })
+    if (word?.found === false) return runner.step(loaded, { type: 'absent' })
+    // Whatever else the app's code gives, in the dark included, is no conclusion.
+    if (word?.found !== true) return loaded
     const { answer, body } = await answerFrom(word.response)
     if (word.byKey === true && answer !== null) return runner.step(loaded, { type: 'done', answer }, body)
     return runner.step(loaded, { type: 'foundElsewhere', answer }, body)

@@ -1,4 +1,4 @@
-/** What an earlier run left behind, found once per scope (P20, P21, P23, P35). */
+/** What an earlier run, or a clock that was wrong, left behind: found once per scope and step of the clock (P20, P21, P23, P35). */
 import type { IntentStore, Platform } from '../ports.ts'
 import type { Announcer } from './announcer.ts'
 import { isSetAside, type Ledger } from './ledger.ts'
@@ -22,6 +22,7 @@ export interface RecoveryParts {
  */
 export async function recover(
   scope: string,
+  isActive: (key: string) => boolean,
   { options, store, platform, ledger, announcer, runner }: RecoveryParts,
 ): Promise<void> {
   let afterSeq = 0
@@ -31,7 +32,7 @@ export async function recover(
       afterSeq = row.seq
       const found = ledger.read(row)
       if (isSetAside(found)) {
-        announcer.warn({
+        announcer.warnOnce(row.key, {
           code: 'record_set_aside',
           message: `The record of ${row.id} is ${found.reason === 'newer' ? 'from a newer version of samekey' : 'damaged'}. It is kept, and its id stays taken until somebody resolves or abandons it.`,
           intentId: row.id,
@@ -39,11 +40,11 @@ export async function recover(
         })
         continue
       }
+      if (isActive(row.key) || !(await ledger.isFree(row))) continue
       const { record } = found
-      if (record.seenAt > platform.clock.now()) await runner.step(found, { type: 'clockSteppedBack' })
-      else if (record.state.name === 'sending' && (await ledger.isFree(row)))
-        await runner.step(found, { type: 'recovered' })
-      else if (row.token !== null && (await ledger.isFree(row))) await ledger.commit(found, record, false)
+      if (record.state.name === 'sending') await runner.step(found, { type: 'recovered' })
+      else if (record.seenAt > platform.clock.now()) await runner.step(found, { type: 'clockSteppedBack' })
+      else if (row.token !== null) await ledger.commit(found, record, false)
     }
     if (rows.length < pageSize) return
   }

@@ -11,7 +11,7 @@ import type { Context } from '../protocol/guards.ts'
 import type { IntentRecord } from '../protocol/record.ts'
 import { isOpen, isSettled } from '../protocol/states.ts'
 import { transition } from '../protocol/transition.ts'
-import { isWindowOpen } from '../protocol/window.ts'
+import { clockSteppedBack, isWindowOpen } from '../protocol/window.ts'
 import type { Announcer } from './announcer.ts'
 import type { Attempts, Prepared } from './attempts.ts'
 import type { CredentialDesk } from './credentials.ts'
@@ -239,8 +239,9 @@ export function createRunner(parts: RunnerParts): Runner {
     if (!prepared.leave.stillValid())
       return options.scope() === record.scope ? refused('auth_changed') : { type: 'scopeDiffers' }
     if (isOverslept(loaded, prepared)) return refused('lease')
-    if (times.now < record.seenAt) return refused('clock')
-    if (record.doubt !== null && !isWindowOpen(record, policy, times)) return refused('window')
+    // In doubt, the server's date may have told the age; else the mark itself must not be of a clock that was wrong.
+    const isSafe = record.doubt === null ? !clockSteppedBack(record, times) : isWindowOpen(record, policy, times)
+    if (!isSafe) return refused(record.doubt === null ? 'clock' : 'window')
     if (record.sendBefore !== null && times.now >= record.sendBefore) return refused('send_before')
     return null
   }

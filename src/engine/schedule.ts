@@ -14,6 +14,7 @@ const watchMs = 1000
 const longestSleepMs = 60_000
 /** The wait after a look at the store or work on a row that failed; doubled with each look that fails again. */
 const afterFailureMs = 1000
+const toleratedStepMs = 1000
 
 export interface Schedule {
   /** Looks as soon as possible. */
@@ -39,8 +40,8 @@ export interface ScheduleParts {
   readonly ledger: Ledger
   readonly announcer: Announcer
   readonly work: (row: StoredRow) => Promise<void>
-  /** Called once for each scope before its first pass: recovery (P21). */
-  readonly recover: (scope: string) => Promise<void>
+  /** Recovery: called once for each scope before its first pass (P21), and again when the wall clock stepped back (P35). */
+  readonly recover: (scope: string, isActive: (key: string) => boolean) => Promise<void>
 }
 
 export function createSchedule({
@@ -58,6 +59,8 @@ export function createSchedule({
   const waited = new Set<string>()
   /** To be worked on ahead of their time, until work on them began. */
   const asked = new Map<string, StoredRow>()
+  /** Due by the last look, the longest due at the end; they wait for a place. */
+  let backlog: StoredRow[] = []
   /** Revision at which work on a row ended. */
   const fruitless = new Map<string, number>()
   const recovered = new Set<string>()
@@ -66,6 +69,7 @@ export function createSchedule({
   let again = false
   let failures = 0
   let lookedAt = Number.NEGATIVE_INFINITY
+  let clockOffset = clock.now() - clock.monotonic()
   let stopped = false
 
   function wake(): void {
@@ -100,26 +104,32 @@ export function createSchedule({
   async function pass(): Promise<number> {
     const scope = options.scope()
     if (scope === null) return longestSleepMs
+    if (clockSteppedBack()) recovered.clear()
     if (!recovered.has(scope)) {
-      await recover(scope)
+      await recover(scope, (key) => active.has(key))
       recovered.add(scope)
     }
     await lookAtWatched(scope)
     const now = clock.now()
     for (const [key, until] of deferred) if (until <= clock.monotonic()) ended(key)
     startAsked()
-    const rows = await store.due(options.name, scope, now, active.size + deferred.size + options.retry.concurrency)
-    const dueKeys = new Set(rows.map(({ key }) => key))
+    // What was put off stands first and is read again each time: read as much beyond it.
+    const limit = active.size + 2 * deferred.size + options.retry.concurrency
+    backlog = [...(await store.due(options.name, scope, now, limit))].reverse()
+    const dueKeys = new Set(backlog.map(({ key }) => key))
     for (const key of fruitless.keys()) if (!dueKeys.has(key)) fruitless.delete(key)
-    for (const row of rows) {
-      if (active.has(row.key) || deferred.has(row.key)) continue
-      // Worked on before, and nothing came of it: a record that cannot be read, say. It must not be a busy loop.
-      if (fruitless.get(row.key) === row.revision) defer(row.key, longestSleepMs)
-      else if (!stopped && active.size < options.retry.concurrency) run(row)
-    }
+    startBacklog()
     const sleepMs = sleepUntil(await store.nextDueAt(options.name, scope, now), now)
     failures = 0
     return sleepMs
+  }
+
+  /** By so much that times on disk may lie far ahead now. Small corrections are within what a window leaves for transit. */
+  function clockSteppedBack(): boolean {
+    const offset = clock.now() - clock.monotonic()
+    const stepped = offset < clockOffset - toleratedStepMs
+    clockOffset = stepped ? offset : Math.max(offset, clockOffset)
+    return stepped
   }
 
   function ended(key: string): void {
@@ -155,8 +165,27 @@ export function createSchedule({
   function startAsked(): void {
     for (const row of asked.values()) {
       if (stopped || active.size >= options.retry.concurrency) return
-      if (!active.has(row.key) && !deferred.has(row.key)) run(row)
+      if (!active.has(placeOf(row)) && !deferred.has(row.key)) run(row)
     }
+  }
+
+  /** True when it began some. */
+  function startBacklog(): boolean {
+    const before = active.size
+    while (!stopped && active.size < options.retry.concurrency) {
+      const row = backlog.pop()
+      if (row === undefined) break
+      if (active.has(placeOf(row)) || deferred.has(row.key)) continue
+      // Worked on before, and nothing came of it: a record that cannot be read, say. It must not be a busy loop.
+      if (fruitless.get(row.key) === row.revision) defer(row.key, longestSleepMs)
+      else run(row)
+    }
+    return active.size > before
+  }
+
+  /** One thing at a time for each intent, except that a void does not wait for the attempt that it shall forestall (P44). */
+  function placeOf({ key, state }: StoredRow): string {
+    return state === 'cancelling' ? `${key} void` : key
   }
 
   function run(row: StoredRow): void {
@@ -176,15 +205,17 @@ export function createSchedule({
         },
       )
       .then(() => {
-        active.delete(row.key)
-        if (!deferred.has(row.key)) {
+        active.delete(placeOf(row))
+        const wasPutOff = deferred.has(row.key)
+        if (!wasPutOff) {
           waited.delete(row.key)
           asked.delete(row.key)
         }
         startAsked()
-        wake()
+        // Where nothing was done, nothing new is due: the next of those that are has its place.
+        if (!wasPutOff || !startBacklog()) wake()
       })
-    active.set(row.key, running)
+    active.set(placeOf(row), running)
   }
 
   function defer(key: string, ms: number): void {
@@ -194,11 +225,11 @@ export function createSchedule({
   return {
     wake,
     start(row, ms = 0) {
-      if (stopped || active.has(row.key)) return
+      if (stopped || active.has(placeOf(row))) return
       asked.set(row.key, row)
       deferred.delete(row.key)
-      if (ms > 0) defer(row.key, ms)
-      startAsked()
+      if (ms === 0) return startAsked()
+      defer(row.key, ms)
       wake()
     },
     look(key) {

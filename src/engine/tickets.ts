@@ -18,6 +18,10 @@ export interface Ticket {
   used(handle: IntentHandle, end: Promise<unknown>): void
   /** Nothing was submitted with it, for this reason. Harmless after `used`. */
   unused(error: unknown): void
+  /** Somebody took the answer, or will take it: what nobody took was not delivered, and stays in the inbox (P22). */
+  take(): void
+  /** Resolves once somebody did. */
+  readonly wasTaken: Promise<void>
 }
 
 export interface TicketParts {
@@ -53,6 +57,10 @@ export function createTickets({ scope, now, monotonic }: TicketParts): (intent: 
       failed = reject
     })
     handle.catch(() => {})
+    let take: () => void = () => {}
+    const wasTaken = new Promise<void>((resolve) => {
+      take = resolve
+    })
     return {
       scope: whose,
       calledAt: now(),
@@ -70,6 +78,8 @@ export function createTickets({ scope, now, monotonic }: TicketParts): (intent: 
         failed(error)
         release()
       },
+      take: () => take(),
+      wasTaken,
     }
   }
 }

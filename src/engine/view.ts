@@ -18,7 +18,9 @@ export interface IntentView {
   readonly state: StateName
   /** What it waits for or why it ended as it did, in a fixed word; null where the state says it all. */
   readonly detail: string | null
+  /** Method of the request, in upper case. */
   readonly method: string
+  /** Absolute address of the request. */
   readonly url: string
   /** True once an attempt was given to the network. */
   readonly handedOver: boolean

@@ -15,6 +15,16 @@ const count = v.pipe(v.number(), v.integer(), v.minValue(0))
 const headers = v.array(v.tuple([v.string(), v.string()]))
 const maybe = <S extends v.GenericSchema>(schema: S): v.NullableSchema<S, undefined> => v.nullable(schema)
 
+/** Kept as they are, members of later versions included: a fingerprint is compared under the rules of its time (P16). */
+const rules = v.pipe(
+  v.custom<object>((input) => typeof input === 'object' && input !== null && !Array.isArray(input)),
+  v.looseObject({
+    omit: v.exactOptional(v.array(v.string())),
+    defaults: v.exactOptional(v.record(v.string(), v.unknown())),
+    version: v.exactOptional(v.string()),
+  }),
+)
+
 const attempt = v.object({ number: count, at: time, serverAt: maybe(time), exact: v.boolean() })
 
 const state = v.variant('name', [
@@ -55,7 +65,7 @@ const format1 = v.object({
   keyOrigin: v.picklist(['minted', 'derived', 'given']),
   operation: v.string(),
   registered: v.boolean(),
-  fingerprint: v.object({ version: v.string(), digest: v.string(), rules: v.record(v.string(), v.unknown()) }),
+  fingerprint: v.object({ version: v.string(), digest: v.string(), rules }),
   request: v.object({
     method: v.string(),
     url: v.string(),

@@ -141,6 +141,24 @@ export const eventNames: readonly EventName[] = [
   'acknowledged',
 ]
 
+/** What each verdict rests on, as people read it: for the README. */
+export const verdictMeanings: Readonly<Record<Verdict['type'], string>> = {
+  neverDelivered: 'the connection was never made, for certain',
+  refusedWithoutEffect: '425, 429, or an answer that says that nothing was executed',
+  needsCredentials: '401',
+  scopeMismatch: '403: the request belongs to another account',
+  inProgress: '409: the first request with this key still runs',
+  accepted: '202',
+  done: '2xx with proof',
+  doneIncomplete: '2xx with proof, body cut off',
+  conflict: 'the server knows this key with another request',
+  expired: 'the server no longer remembers keys of this age',
+  voided: 'the key was voided',
+  storedFailure: 'a stored 5xx, which would be replayed for ever',
+  refused: 'another 4xx',
+  ambiguous: 'network error, time limit, 408, 5xx, or a 2xx that anybody may have sent',
+}
+
 /** Why unknown, as people read it. */
 export const unknownReasons: Readonly<Record<UnknownBecause, string>> = {
   server_does_not_deduplicate: 'an attempt may have taken effect, and this server does not de-duplicate',

@@ -10,6 +10,7 @@ import type { ServerStore } from './store.ts'
 
 /** Whose request it is, by authentication and never by the request's own fields (P53). */
 export interface Scope {
+  /** The customer, shop or account that keys belong to. A fixed text where there is only one. Never empty. */
   readonly tenant: string
   /** Who may share keys: a user, or the business subject that several callers act for. */
   readonly principal: string
@@ -19,9 +20,13 @@ export interface Scope {
 
 /** What authorisation is asked about. */
 export interface AuthorizeContext {
+  /** As it came; its body may have been read. */
   readonly request: Request
+  /** What `scope` gave for it. */
   readonly scope: Scope
+  /** Name of the operation. */
   readonly operation: string
+  /** The idempotency key. */
   readonly key: string
   /** `submit` before the key is touched, `replay` before a stored answer is given out again. */
   readonly purpose: 'submit' | 'replay' | 'lookup' | 'void'
@@ -39,8 +44,11 @@ export interface ExecuteContext<Transaction> {
   readonly request: Request
   /** The body, already read and parsed. */
   readonly body: RequestBody
+  /** The idempotency key. A stable operation id to send on, where another service is told later (P65). */
   readonly key: string
+  /** What `scope` gave for the request. */
   readonly scope: Scope
+  /** Name of the operation. */
   readonly operation: string
 }
 
@@ -64,6 +72,7 @@ export interface Limits {
 
 /** What {@link idempotent} is told. */
 export interface IdempotentOptions<Transaction> {
+  /** Where keys are kept: in the database of the business rows, or the promise cannot be kept (P54). */
   readonly store: ServerStore<Transaction>
   /** Name of the kind of intent, `orders.create`: keys are bound to it, and clients use the same name. */
   readonly operation: string
@@ -86,6 +95,7 @@ export interface IdempotentOptions<Transaction> {
   readonly transitMs?: number
   /** How much longer a row lives, ms; more than the transit. Default 1 hour. */
   readonly graceMs?: number
+  /** Sizes and waits (P60). Default: see each. */
   readonly limits?: Limits
   /** Where `idempotencyRoutes` is mounted, absolute or a path: the monitor of a 202 lies there. Default: none. */
   readonly keysUrl?: string

@@ -2,8 +2,11 @@
 
 /** What a statement came to. */
 export interface PgResult<Row = Record<string, unknown>> {
+  /** What it gave back. */
   readonly rows: Row[]
+  /** How many rows it gave back or changed; null where it counts none. */
   readonly rowCount: number | null
+  /** `SELECT`, `COMMIT` and so on, as the database reports it. */
   readonly command: string
 }
 
@@ -27,6 +30,7 @@ export interface PgClient extends PgQueryable {
 
 /** A `pg` pool on the primary (P61). */
 export interface PgPool extends PgQueryable {
+  /** Takes a client of the pool; `release` gives it back. */
   connect(): Promise<PgClient>
 }
 

@@ -11,9 +11,11 @@ export interface ServerEvent {
    * - `bodyNotStored`: an answer over `limits.answerBytes` was sent and its body not kept (P60).
    */
   readonly kind: 'inconsistent' | 'unavailable' | 'commitUnknown' | 'executeFailed' | 'entryFailed' | 'bodyNotStored'
+  /** Name of the operation. */
   readonly operation: string
   /** Null where the request failed before it was known whose it is. */
   readonly id: KeyId | null
+  /** What happened, for a person. */
   readonly detail: string
   /** What was thrown, or undefined. */
   readonly error: unknown

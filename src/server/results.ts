@@ -42,7 +42,9 @@ export interface Declined extends Answer {
 /** The work goes on elsewhere; what started it commits now. Made by `accepted`. */
 export interface Accepted {
   readonly outcome: 'accepted'
+  /** Pace of the client's polls, whole seconds. */
   readonly retryAfterSeconds: number
+  /** Address of the app's own monitor; null: the key's place under `keysUrl`. */
   readonly monitor: string | null
 }
 

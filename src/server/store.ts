@@ -7,9 +7,13 @@ import type { Busy, Inserted, KeyRow, StoredAnswer, TaskView } from './decide.ts
 
 /** The identity of a key (P53). Tenant and principal come from authentication, never from the request's fields. */
 export interface KeyId {
+  /** From authentication. */
   readonly tenant: string
+  /** From authentication. */
   readonly principal: string
+  /** Name of the operation. */
   readonly operation: string
+  /** The idempotency key. */
   readonly key: string
 }
 
@@ -37,18 +41,23 @@ export type Claim = Inserted | Taken | Busy
 
 /** A row as it is committed now, and the store's time at that moment, epoch ms. */
 export interface Reading {
+  /** Null where there is none. */
   readonly row: KeyRow | null
+  /** Epoch ms by the store's clock. */
   readonly now: number
 }
 
 /** How a unit of work ends. */
 export interface Ending<T> {
+  /** False rolls back. */
   readonly commit: boolean
+  /** What `begin` resolves with once it has ended so. */
   readonly value: T
 }
 
 /** How the work of a 202 begins, for its monitor. */
 export interface NewTask {
+  /** Pace of the client's polls, whole seconds. */
   readonly retryAfterSeconds: number
 }
 

@@ -110,16 +110,15 @@ describeInChromium('the mock in a browser’s service worker', () => {
       mock.reset()
       const { dropBeforeCommit, commitThenDrop, cutBody, hang } = msw
       mock.faults.next(dropBeforeCommit(), commitThenDrop(), cutBody(), hang('body'))
-      const send = () =>
-        fetch('/orders', { method: 'POST', headers: { 'idempotency-key': 'k-1' }, body: 'tea' }).then(
-          async (response) => {
-            setTimeout(() => mock.disconnect(), 100)
-            return response.text()
-          },
-        )
+      const init = { method: 'POST', headers: { 'idempotency-key': 'k-1' }, body: 'tea' }
       const ends: unknown[] = []
       for (let n = 0; n < 4; n++) {
-        ends.push(await send().catch((error: Error) => error.name), mock.effects.total)
+        const text = fetch('/orders', init).then((response) => {
+          const read = response.text()
+          if (n === 3) mock.disconnect()
+          return read
+        })
+        ends.push(await text.catch((error: Error) => error.name), mock.effects.total)
       }
       return ends
     })

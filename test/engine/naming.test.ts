@@ -94,7 +94,7 @@ describe('P2: a write becomes an intent only by name', () => {
     fetch: vi.fn(async () => new Response('passed')),
   })
 
-  it.each([
+  it.each<[string, string, RequestInit]>([
     ['a sign-in call', '/login', { method: 'POST', body: 'user=ann&password=secret' }],
     ['a GraphQL query', '/graphql', { method: 'POST', body: '{"query":"{ me { id } }"}' }],
     ['a read', '/orders', {}],
@@ -112,7 +112,7 @@ describe('P2: a write becomes an intent only by name', () => {
     expect([request.method, request.url, await request.text()]).toEqual([
       init.method ?? 'GET',
       origin + path,
-      init.body ?? '',
+      String(init.body ?? ''),
     ])
     expect([...request.headers.keys()].filter((name) => name !== 'content-type')).toEqual([])
     expect(await stored(only)).toBe(0)

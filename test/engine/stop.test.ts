@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { samekey } from '../../src/protocol/dialects/samekey.ts'
 import { knowsShop, shop, shopOrder } from '../support/shop.ts'
 import { failure, within } from '../support/within.ts'
 import {
@@ -19,7 +20,7 @@ async function expectNothingLeft({ clock, network }: World, tab: Tab): Promise<v
   const [calls, notes, operations] = [network.calls.length, tab.notes.length, tab.operations()]
   tab.setOnline(true)
   tab.fetch.authChanged()
-  await clock.advance(24 * 3600_000)
+  await clock.advance(3600_000)
   expect(network.calls).toHaveLength(calls)
   expect(tab.notes).toHaveLength(notes)
   expect(tab.operations()).toBe(operations)
@@ -75,7 +76,7 @@ describe('stop(): ends cleanly, and nothing is lost', () => {
     const { clock, network, tab } = w
     const server = shop(clock)
     server.take('as_task')
-    network.script(server.answer, later(clock, 60_000, server.answer))
+    network.script(server.answer, hangs())
     const only = tab(knowsShop)
     const write = only.fetch('orders', shopOrder('checkout:1'))
     const { key } = await within(clock, 5000, write.stored)
@@ -170,7 +171,7 @@ describe('stop(): ends cleanly, and nothing is lost', () => {
     const { clock, network, tab } = w
     network.script(answer(503))
     const operations = { orders: { reconcile: () => new Promise<never>(() => {}) } }
-    const only = tab({ operations, keysUrl: undefined })
+    const only = tab({ operations, dialect: { ...samekey, byKey: false } })
     await within(clock, 1000, only.fetch('orders', { ...order('checkout:1'), operation: 'orders' }).stored)
     const checking = only.fetch.intents.check('checkout:1')
     await clock.advance(60_000)
@@ -186,6 +187,7 @@ describe('stop(): ends cleanly, and nothing is lost', () => {
     const only = tab({ waitMs: 24 * 3600_000 })
     const write = only.fetch('orders', order('checkout:1'))
     const outcome = write.outcome()
+    await write.stored
     const wait = only.fetch.intents.wait('checkout:1')
     await clock.advance(1000)
     await within(clock, 5000, only.fetch.stop())
@@ -226,13 +228,13 @@ describe('stop(): ends cleanly, and nothing is lost', () => {
     const only = tab()
     await within(clock, 0, only.fetch.stop())
     const calls = [
-      only.fetch('orders', order('checkout:1')),
-      only.fetch.start(),
-      only.fetch.ready,
-      only.fetch.intents.list(),
-      only.fetch.intents.wait('checkout:1'),
+      () => only.fetch('orders', order('checkout:1')),
+      () => only.fetch.start(),
+      () => only.fetch.ready,
+      () => only.fetch.intents.list(),
+      () => only.fetch.intents.wait('checkout:1'),
     ]
-    for (const call of calls) expect(await failure(clock, 0, call)).toMatchObject({ code: 'config', option: 'stop' })
+    for (const call of calls) expect(await failure(clock, 0, call())).toMatchObject({ code: 'config', option: 'stop' })
     expect(network.calls).toEqual([])
     expect(await only.store.list('https://api.example.com', { limit: 10 })).toEqual([])
     await expectNothingLeft(w, only)

@@ -10,7 +10,6 @@ declare const cart: { id: string; createdAt: number; lines: { sku: string; quant
 declare const invoice: { id: string; amount: string; currency: string }
 declare const session: { userId: string; token(): Promise<string> }
 declare const api: import('samekey').Client
-declare const ky: import('ky').KyInstance
 declare function showReceipt(order: Order | unknown): void
 declare function showMessage(text: string): void
 

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { doubtOf, firstHandOver, holdsLane, isHandedOver, isInDoubt } from '../../src/protocol/record.ts'
+import {
+  doubtOf,
+  firstHandOver,
+  type HistoryLine,
+  holdsLane,
+  isHandedOver,
+  isInDoubt,
+  wasHeldBack,
+  wasUnheard,
+} from '../../src/protocol/record.ts'
 import { isOpen, isSettled, rank, type State, stateNames } from '../../src/protocol/states.ts'
 import { firstAttempt, inDoubt, NOW, record, secondAttempt } from '../support/machine.ts'
 
@@ -52,6 +61,35 @@ describe('holdsLane (P34)', () => {
 
   it('P34: independent intents wait for nobody', () => {
     expect(holds(null, { name: 'queued' })).toBe(false)
+  })
+})
+
+describe('what a change for the better wakes', () => {
+  const waiting: State = { name: 'waiting', because: 'ambiguous' }
+  const last = (line: Omit<HistoryLine, 'at'>, state: State = waiting) =>
+    record({
+      state,
+      history: [
+        { at: NOW, event: 'done' },
+        { at: NOW, ...line },
+      ],
+    })
+
+  it('P31: a network that came back wakes what nobody answered, not what a server told to wait (P32)', () => {
+    expect(wasUnheard(last({ event: 'neverDelivered' }))).toBe(true)
+    expect(wasUnheard(last({ event: 'ambiguous' }))).toBe(true)
+    expect(wasUnheard(last({ event: 'ambiguous', status: 503 }))).toBe(false)
+    expect(wasUnheard(last({ event: 'inProgress' }))).toBe(false)
+    expect(wasUnheard(last({ event: 'ambiguous' }, { name: 'unknown', because: 'window_over' }))).toBe(false)
+    expect(wasUnheard(record())).toBe(false)
+  })
+
+  it('P33, H44: new credentials wake what could not be asked for want of them', () => {
+    for (const event of ['credentialsMissing', 'scopeDiffers', 'inquiryUnauthorized']) {
+      expect(wasHeldBack(last({ event })), event).toBe(true)
+    }
+    expect(wasHeldBack(last({ event: 'ambiguous' }))).toBe(false)
+    expect(wasHeldBack(record())).toBe(false)
   })
 })
 

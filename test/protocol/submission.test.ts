@@ -107,6 +107,17 @@ describe('decideSubmit', () => {
     expect(submit(at({ name: 'queued' }, { fingerprint: lenient }), OTHER)).toBe('join')
   })
 
+  it('P7, P16: registering an operation later makes no other intent of what was submitted without', () => {
+    const unnamed = { ...SAME, operation: 'POST /orders' }
+    const before = at(
+      { name: 'queued' },
+      { registered: false, operation: 'POST /orders', fingerprint: fingerprint(unnamed) },
+    )
+    expect(submit(before)).toBe('join')
+    expect(submit(before, OTHER)).toBe('mismatch')
+    expect(submit({ ...before, registered: true })).toBe('mismatch')
+  })
+
   it('P14: content that cannot be compared safely is an error, not "another content"', () => {
     const junk: FingerprintInput = { ...SAME, body: { kind: 'json', text: '{"a":1,"a":2}' } }
     expect(() => submit(at({ name: 'rejected' }), junk)).toThrow()

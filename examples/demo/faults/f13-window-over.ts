@@ -12,7 +12,7 @@ const quietMs = 1500
  */
 export const f13: Fault = {
   id: 'F13',
-  story: 'Network down for longer than the server remembers keys',
+  story: 'Network down for longer than keys are remembered',
   person: 'check, resolve, abandon',
   mayStayUnknown: true,
   async play(stage) {
@@ -24,7 +24,7 @@ export const f13: Fault = {
     const path = 'orders/forgetful'
     // All at once, so that each order is in doubt from the start.
     const more = { concurrency: orders.length }
-    await Promise.all([stage.plain(path).ended, stage.samekey(path, 'orders.create-forgetfully', more).ended])
+    await Promise.all([stage.plain(path, more).ended, stage.samekey(path, 'orders.create-forgetfully', more).ended])
     const sent = samekey.seen.length
     // A second life does not send either.
     await stage.samekey(path, 'orders.create-forgetfully', more).ended

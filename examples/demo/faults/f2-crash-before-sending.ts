@@ -7,7 +7,7 @@ import { allPass, until } from '../stage.ts'
  */
 export const f2: Fault = {
   id: 'F2',
-  story: 'Client killed after taking the orders, before sending them',
+  story: 'Client killed before it sends the orders it took',
   person: 'cancel',
   async play(stage) {
     const { plain, samekey } = await stage.network(allPass)

@@ -10,7 +10,7 @@ const enough = 4
  */
 export const f4: Fault = {
   id: 'F4',
-  story: 'Server killed after the insert, before the commit',
+  story: 'Server killed between insert and commit',
   person: 'check, retry, cancel',
   async play(stage) {
     const { databaseUrl, database, orders } = stage
@@ -25,6 +25,7 @@ export const f4: Fault = {
       create trigger waits after insert on orders for each row
         when (new.reference in (${references})) execute function wait_for_the_lock()`)
     const holder = await database.connect()
+    holder.on('error', () => {})
     await holder.query('select pg_advisory_lock(4, 1), pg_advisory_lock(4, 2)')
 
     const shop = await startShop({ databaseUrl, name, port: 0 })

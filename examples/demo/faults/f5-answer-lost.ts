@@ -13,7 +13,7 @@ const fates: readonly (readonly Fate[])[] = [
 
 export const f5: Fault = {
   id: 'F5',
-  story: 'Server committed; its answer was lost, cut off or late',
+  story: 'Server committed; its answer was lost, cut or late',
   person: 'check',
   async play(stage) {
     const { samekey } = await stage.network(rulesFor(stage.orders, (place) => fates[place % fates.length] ?? []))

@@ -12,7 +12,7 @@ const enough = 4
  */
 export const f6: Fault = {
   id: 'F6',
-  story: 'Client killed after sending, before the answer; restarted',
+  story: 'Client killed before the answer came, and restarted',
   person: 'check',
   async play(stage) {
     const { plain, samekey } = await stage.network(

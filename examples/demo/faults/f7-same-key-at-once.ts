@@ -13,7 +13,7 @@ const copies = 3
  */
 export const f7: Fault = {
   id: 'F7',
-  story: `Same orders from ${processes} processes at the same time, and copies of their requests`,
+  story: `Same orders from ${processes} processes at once, and copies of their requests`,
   person: 'inspect by key',
   async play(stage) {
     const { orders, shop } = stage

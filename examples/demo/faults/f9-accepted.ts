@@ -8,7 +8,7 @@ const everyPoll = 4
 
 export const f9: Fault = {
   id: 'F9',
-  story: 'Server answers 202 and charges later; 202s and polls are lost',
+  story: 'Server answers 202, charges later; 202s and polls lost',
   person: 'inspect the task',
   async play(stage) {
     const { samekey } = await stage.network(() => {

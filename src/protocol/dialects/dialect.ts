@@ -6,6 +6,7 @@ import type { KeyRules } from '../key.ts'
 
 /** An answer as classification sees it. */
 export interface HeardAnswer {
+  /** HTTP status. */
   readonly status: number
   /** A header's value, or null; names compare without regard to case. */
   readonly header: (name: string) => string | null

@@ -1,0 +1,224 @@
+/** Wall clocks jump and devices sleep (P35, H40, H53). */
+import { describe, expect, it } from 'vitest'
+import { formatHttpDate } from '../../src/protocol/http-date.ts'
+import {
+  type Answer,
+  answer,
+  broken,
+  commitThenDrop,
+  day,
+  hangs,
+  honestServer,
+  order,
+  type TabOptions,
+  world,
+} from '../support/world.ts'
+
+const minute = 60_000
+const years = 4 * 365 * day
+const operations: TabOptions['operations'] = { 'orders.create': { match: ({ url }) => url.pathname.startsWith('/orders') } }
+
+/** The true time: the server's, whatever a device believes. Counts on while the device's clock jumps. */
+function serverClock(clock: { now(): number; monotonic(): number }): () => string {
+  const start = clock.now() - clock.monotonic()
+  return () => formatHttpDate(start + clock.monotonic())
+}
+
+/** Adds the server's date to an answer. */
+function dated(date: () => string, inner: Answer): Answer {
+  return async (call, request) => {
+    const response = await inner(call, request)
+    response.headers.set('date', date())
+    return response
+  }
+}
+
+describe('P35: the clock steps back', () => {
+  it('H40: in doubt with an age that nobody knows, it is not sent: unknown', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(commitThenDrop(server), server.answer)
+    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    clock.jump(-10 * minute)
+    await pass(30 * minute)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'age_unknown' })
+    expect(network.writes()).toHaveLength(1)
+  })
+
+  it('H40, P35: where the server can be asked by key, its date gives the age, and the same key goes on', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    const date = serverClock(clock)
+    network.script(dated(date, server.answer), commitThenDrop(server))
+    const only = tab({ operations, retry: { baseMs: 5000, capMs: 5000 } })
+    // So that the client has seen the server's date in this run.
+    await only.fetch('orders', order('warm-up', { n: 0 })).stored
+    await pass(0)
+    const { key } = await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    clock.jump(-10 * minute)
+    network.script((call, request) => dated(date, call.method === 'GET' ? answer(404) : server.answer)(call, request))
+    await pass(5 * minute)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded', attempts: 2 })
+    const sends = network.writes().filter((call) => call.key === key)
+    // True age, by the server's clock: this device's would make it less than nothing.
+    expect(Number(sends[1]?.age)).toBeGreaterThanOrEqual(50)
+    expect(sends[1]?.since).toBe(sends[0]?.since)
+    expect(server.effects.get(key)).toBe(1)
+  })
+
+  it('H40: the key was reaped and the clock stepped back: the server’s date tells the true age, and it is not sent', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    const date = serverClock(clock)
+    network.script(dated(date, server.answer), commitThenDrop(server))
+    const first = tab({ operations })
+    await first.fetch('orders', order('warm-up', { n: 0 })).stored
+    await pass(0)
+    const { key } = await first.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    first.kill()
+    // Two days later; the device's clock says five minutes earlier.
+    await pass(2 * day)
+    clock.jump(-2 * day - 5 * minute)
+    const forgetful = honestServer()
+    network.script((call, request) =>
+      dated(date, call.method === 'GET' ? answer(404) : forgetful.answer)(call, request),
+    )
+    const next = tab({ operations })
+    await pass(2 * minute)
+    expect(await next.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'window_over' })
+    await pass(day)
+    expect(network.writes().filter((call) => call.key === key)).toHaveLength(1)
+    expect(forgetful.total()).toBe(0)
+  })
+
+  it('P35: not in doubt, it starts afresh: sent with age 0, after what was left of its wait', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(answer(429, { 'retry-after': '600' }), server.answer)
+    const first = tab()
+    await first.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    first.kill()
+    clock.jump(-years)
+    tab()
+    await pass(599_000)
+    expect(network.writes()).toHaveLength(1)
+    await pass(5000)
+    expect(network.writes().map(({ age }) => age)).toEqual(['0', '0'])
+    expect(server.total()).toBe(1)
+  })
+
+  it('H53: a clock that was in 2030 for a moment does not stop what is not in doubt, in the same run', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(answer(503, { 'retry-after': '1' }), answer(429, { 'retry-after': '60' }))
+    const only = tab()
+    clock.jump(years)
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    clock.jump(-years)
+    network.script(server.answer)
+    await pass(5 * minute)
+    // In doubt, and no age to be known.
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'age_unknown' })
+
+    clock.jump(years)
+    network.script(answer(429, { 'retry-after': '60' }))
+    await only.fetch('orders', order('checkout:2', { n: 2 })).stored
+    await pass(0)
+    clock.jump(-years)
+    network.script(server.answer)
+    await pass(5 * minute)
+    expect(await only.fetch.intents.get('checkout:2')).toMatchObject({ state: 'succeeded' })
+    // No clock value outlives its record: new intents are as always.
+    await only.fetch('orders', order('checkout:3', { n: 3 })).stored
+    await pass(1000)
+    expect(await only.fetch.intents.get('checkout:3')).toMatchObject({ state: 'succeeded' })
+    expect(server.total()).toBe(2)
+  })
+
+  it('H53, P49: a tab that died in 2030 holds nothing until 2030: its lease is over when this clock says so', async () => {
+    const { clock, network, tab, pass } = world()
+    network.script(hangs())
+    clock.jump(years)
+    const first = tab()
+    await first.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    first.kill()
+    clock.jump(-years)
+    const next = tab()
+    await pass(10 * minute)
+    expect(await next.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'age_unknown' })
+    expect(network.writes()).toHaveLength(1)
+  })
+
+  it('P35: what waits is looked at again in the same run, blocked and processing too', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    let allowed = false
+    network.script((call, request) => (allowed ? server.answer(call, request) : answer(401)(call, request)))
+    const only = tab()
+    clock.jump(years)
+    await only.fetch('orders', { ...order('checkout:1'), waitMs: 0 }).stored
+    await pass(0)
+    clock.jump(-years)
+    allowed = true
+    await pass(3 * minute)
+    expect(server.total()).toBe(1)
+  })
+})
+
+describe('P35: the clock jumps forward', () => {
+  it('P35: asleep past the window, it is not sent, and is unknown although little time was lived', async () => {
+    const { clock, network, tab, pass } = world()
+    network.script(broken())
+    const only = tab()
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    clock.jump(2 * day)
+    await pass(2 * minute)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'window_over' })
+    expect(network.writes()).toHaveLength(1)
+  })
+
+  it('P35: a jump forward never makes an intent that was not handed over unknown', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(answer(429, { 'retry-after': '60' }), server.answer)
+    const only = tab()
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    clock.jump(years)
+    await pass(3 * minute)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded' })
+    expect(network.writes().map(({ age }) => age)).toEqual(['0', '0'])
+  })
+
+  it('section 16: `Idempotency-Since` is the first hand-over by the server’s clock, stored, and never refreshed', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    const date = serverClock(clock)
+    // This device is three hours wrong, and stays so.
+    clock.jump(3 * 60 * minute)
+    network.script(dated(date, server.answer))
+    const first = tab()
+    await first.fetch('orders', order('warm-up', { n: 0 })).stored
+    await pass(10_000)
+    const handedOver = date()
+    network.script(broken(), broken(), dated(date, server.answer))
+    await first.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    first.kill()
+    await pass(5 * minute)
+    tab()
+    await pass(5 * minute)
+    const sends = network.writes().slice(1)
+    expect(sends.map(({ since }) => since)).toEqual([handedOver, handedOver, handedOver])
+    expect(sends[0]?.age).toBe('0')
+    expect(Number(sends[2]?.age)).toBeGreaterThanOrEqual(300)
+  })
+})
