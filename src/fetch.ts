@@ -131,7 +131,7 @@ export function fetchOver(engine: Engine, options: Pick<FetchOptions, 'baseUrl' 
     const signal = init.signal ?? (input instanceof Request ? input.signal : undefined)
     const call: IntentCall = {
       intent: name,
-      ...(key && { key }),
+      ...(key !== undefined && { key }),
       ...(operation !== undefined && { operation }),
       ...(lane !== undefined && { lane }),
       ...(again !== undefined && { again }),

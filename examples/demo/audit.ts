@@ -59,7 +59,7 @@ group by reference`
 
 /** Counts, compares, and says what is wrong. */
 export async function audit(fault: Fault, stage: Stage, played: Played): Promise<Finding> {
-  const { database, orders, heard, proxies } = stage
+  const { database, orders, heard } = stage
   const plain = await rowsOf(database, 'plain', orders)
   const samekey = await rowsOf(database, 'samekey', orders)
   const intents = [...heard.intents.values()]
@@ -77,8 +77,11 @@ export async function audit(fault: Fault, stage: Stage, played: Played): Promise
   }
   for (const { reference } of lost) broken.push(`${reference} was lost`)
   for (const [reference, id] of heard.orderIds) {
-    if (id !== null && samekey.get(reference)?.ids[0] !== id) broken.push(`${reference} was taken for order ${id}`)
+    if (samekey.get(reference)?.ids[0] !== id) broken.push(`${reference} was taken for order ${id}`)
   }
+  const attempts = sum(intents.map(({ attempts }) => attempts))
+  const unrecorded = stage.sends('samekey') - attempts
+  if (unrecorded > 0) broken.push(`${unrecorded} requests were sent that no record knows of`)
   const dueUnknown = played.besides?.unknown ?? (fault.mayStayUnknown === true ? unknown.size : 0)
   const due: Record<string, number> = {
     ...played.besides,
@@ -95,7 +98,7 @@ export async function audit(fault: Fault, stage: Stage, played: Played): Promise
     wanted: orders.length,
     plain: {
       ...accountOf(plain, orders),
-      sends: proxies.plain?.seen.filter(isSend).length ?? 0,
+      sends: stage.sends('plain'),
       failed: heard.gaveUp.size,
       failedButThere: [...heard.gaveUp].filter((reference) => plain.has(reference)).length,
     },
@@ -104,7 +107,7 @@ export async function audit(fault: Fault, stage: Stage, played: Played): Promise
       effects: sum([...samekey.values()].map(({ charges }) => charges)),
       lost: lost.length,
       unknown: unknown.size,
-      attempts: sum(intents.map(({ attempts }) => attempts)),
+      attempts,
       outcomes,
     },
     broken,
@@ -121,10 +124,6 @@ async function rowsOf(database: Pool, account: string, orders: readonly Order[])
 function accountOf(rows: ReadonlyMap<string, Row>, wanted: readonly Order[]): Account {
   const orders = sum([...rows.values()].map((row) => row.orders))
   return { orders, tooMany: orders - rows.size, missing: wanted.length - rows.size }
-}
-
-function isSend({ method }: { readonly method: string }): boolean {
-  return method === 'POST'
 }
 
 function sum(numbers: readonly number[]): number {

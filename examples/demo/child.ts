@@ -63,8 +63,9 @@ export async function killChildren(): Promise<void> {
   )
 }
 
-/** In the child: its job. A child whose parent is gone ends too. */
+/** In the child: its job. A child whose parent is gone ends too; Ctrl-C, which reaches all of us, is the parent's to hear. */
 export function jobOf<Job>(): Promise<Job> {
+  process.on('SIGINT', () => {})
   process.once('disconnect', () => process.exit())
   return new Promise((resolve) => process.once('message', (job) => resolve(job as Job)))
 }

@@ -36,7 +36,7 @@ const timeLimitMs = 170_000
 
 const { json, chosen } = argumentsOf(process.argv.slice(2))
 const tidyUp: (() => Promise<unknown>)[] = []
-process.exitCode = await guarded(run)
+await guarded(run)
 
 async function run(): Promise<number> {
   const orders = readOrders()
@@ -48,16 +48,17 @@ async function run(): Promise<number> {
   )
   const house = await openHouse(progress)
   progress.say('ready')
-  const findings = await inTurns(chosen, atOnce, (fault) => {
+  const closed = house.shop.ended.then(() => Promise.reject(new Error('The shop ended.')))
+  const walks = inTurns(chosen, atOnce, (fault) => {
     const at = faults.indexOf(fault) * share
     return walk(fault, house, orders.slice(at, at + share), progress)
   })
+  const findings = await Promise.race([walks, closed])
   progress.close()
   const { stdout } = process
   const columns = stdout.columns ?? (Number(process.env.COLUMNS) || 120)
-  stdout.write(
-    `${json ? jsonReport(findings) : textReport(findings, { columns, colour: stdout.hasColors?.() ?? false })}\n`,
-  )
+  const text = json ? jsonReport(findings) : textReport(findings, { columns, colour: stdout.hasColors?.() ?? false })
+  await new Promise((resolve) => stdout.write(`${text}\n`, resolve))
   return allHeld(findings) ? 0 : 1
 }
 
@@ -100,11 +101,12 @@ async function walk(fault: Fault, house: House, orders: readonly Order[], progre
   progress.begin(fault.id)
   const stage = openStage(house, fault.id, orders)
   try {
-    const finding = await audit(fault, stage, await fault.play(stage))
+    const finding = await audit(fault, stage, await Promise.race([fault.play(stage), stage.failure]))
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
     const { wanted, plain, samekey, broken } = finding
     const counts = `wanted ${wanted}, plain ${plain.orders}, samekey ${samekey.orders}${broken.length > 0 ? ' BROKEN' : ''}`
     progress.end(fault.id, `${fault.id.padEnd(3)}  ${counts} (${seconds} s): ${fault.story}`)
+    if (json) for (const what of broken) progress.say(`${fault.id.padEnd(3)}  ${what}`)
     return finding
   } catch (error) {
     throw new Error(`${fault.id} could not be played.`, { cause: error })
@@ -125,7 +127,7 @@ async function inTurns<T, R>(list: readonly T[], width: number, work: (item: T) 
 }
 
 /** Runs to the end, to Ctrl-C or to the time limit, and leaves nothing behind in any case. */
-async function guarded(work: () => Promise<number>): Promise<number> {
+async function guarded(work: () => Promise<number>): Promise<never> {
   let timer: NodeJS.Timeout | undefined
   const stopped = new Promise<number>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(130))
@@ -134,11 +136,10 @@ async function guarded(work: () => Promise<number>): Promise<number> {
       resolve(1)
     }, timeLimitMs)
   })
-  const worked = work().catch((error: unknown) => {
+  const code = await Promise.race([work(), stopped]).catch((error: unknown) => {
     console.error(error)
     return 1
   })
-  const code = await Promise.race([worked, stopped])
   clearTimeout(timer)
   for (let step = tidyUp.pop(); step !== undefined; step = tidyUp.pop()) {
     await Promise.race([step(), sleep(5000)]).catch((error: unknown) => console.error(error))

@@ -29,8 +29,9 @@ export interface TcpProxy {
   readonly url: string
   /** Everything that came through so far, with what became of it. */
   readonly seen: readonly (Seen & { readonly fate: Fate })[]
-  /** Answers that are held back silently now. */
+  /** Answers of the server that are held back silently now, and that were in all. */
   readonly holding: number
+  readonly held: number
   /** From now on connections are refused, or accepted again. */
   refuse(): Promise<void>
   accept(): Promise<void>
@@ -46,6 +47,7 @@ const delayMs = 1500
 export async function startProxy(target: () => number, judge: Judge): Promise<TcpProxy> {
   const seen: (Seen & { readonly fate: Fate })[] = []
   const sockets = new Set<Socket>()
+  let holding = 0
   let held = 0
   let healed = false
   let port = 0
@@ -74,9 +76,10 @@ export async function startProxy(target: () => number, judge: Judge): Promise<Tc
       case 'lose the answer':
         return void client.resetAndDestroy()
       case 'lose the answer silently':
+        holding += 1
         held += 1
         await untilGone(client)
-        held -= 1
+        holding -= 1
         return
       case 'cut the answer':
         // In the middle of the body: the status was heard, the order's number was not.
@@ -121,6 +124,9 @@ export async function startProxy(target: () => number, judge: Judge): Promise<Tc
     url: `http://127.0.0.1:${port}`,
     seen,
     get holding() {
+      return holding
+    },
+    get held() {
       return held
     },
     refuse,

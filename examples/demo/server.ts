@@ -27,7 +27,7 @@ const job = await jobOf<ServerJob>()
 const pool = new Pool({
   connectionString: job.databaseUrl,
   application_name: job.name,
-  max: 30,
+  max: 40,
   connectionTimeoutMillis: 5000,
 })
 pool.on('error', () => {})

@@ -27,21 +27,29 @@ export interface House {
 
 /** What both clients did, as they reported it. */
 export interface Heard {
-  /** How many orders the plain client gave up. */
+  /** Orders that the plain client reported as failed. */
   readonly gaveUp: Set<string>
   /** By store file and reference: what samekey holds in the end. */
   readonly intents: Map<string, IntentReport>
   /** By reference: the number of the order, as samekey learnt it. */
-  readonly orderIds: Map<string, string | null>
+  readonly orderIds: Map<string, string>
+}
+
+/** One for each client. */
+export interface Networks {
+  readonly plain: TcpProxy
+  readonly samekey: TcpProxy
 }
 
 export interface Stage extends House {
   readonly orders: readonly Order[]
   readonly heard: Heard
-  /** Proxies before each client; `network` makes them. */
-  readonly proxies: { plain?: TcpProxy; samekey?: TcpProxy }
+  /** Rejects when a client process ends as it should not. */
+  readonly failure: Promise<never>
   /** Puts a network before each client; `rules` is called once for each, so that neither sees the other's requests. */
-  network(rules: () => (seen: Seen) => Fate, port?: () => number): Promise<{ plain: TcpProxy; samekey: TcpProxy }>
+  network(rules: () => (seen: Seen) => Fate, port?: () => number): Promise<Networks>
+  /** How many orders one client sent, as its network saw it. */
+  sends(client: keyof Networks): number
   plain(path: string, more?: Partial<PlainJob>): Child
   samekey(
     path: string,
@@ -65,44 +73,57 @@ export async function startShop(job: ServerJob): Promise<Shop> {
 
 export function openStage(house: House, faultId: string, orders: readonly Order[]): Stage {
   const heard: Heard = { gaveUp: new Set(), intents: new Map(), orderIds: new Map() }
-  const proxies: Stage['proxies'] = {}
+  let networks: Networks | null = null
+  let fail: (error: unknown) => void = () => {}
+  const failure = new Promise<never>((_resolve, reject) => {
+    fail = reject
+  })
+  failure.catch(() => {})
   const file = (name: string): string => join(house.folder, `${faultId}-${name}`)
 
-  function baseUrl(proxy: TcpProxy | undefined): string {
-    return proxy?.url ?? `http://127.0.0.1:${house.shop.port}`
+  function networkOf(client: keyof Networks): TcpProxy {
+    if (networks === null) throw new Error('There is no network yet.')
+    return networks[client]
+  }
+
+  function watched(child: Child): Child {
+    child.ended.catch(fail)
+    return child
   }
 
   return {
     ...house,
     orders,
     heard,
-    proxies,
+    failure,
 
     async network(rules, port = () => house.shop.port) {
-      proxies.plain = await startProxy(port, rules())
-      proxies.samekey = await startProxy(port, rules())
-      return { plain: proxies.plain, samekey: proxies.samekey }
+      networks = { plain: await startProxy(port, rules()), samekey: await startProxy(port, rules()) }
+      return networks
     },
+
+    sends: (client) => networkOf(client).seen.filter(({ method }) => method === 'POST').length,
 
     plain(path, more = {}) {
       const job: PlainJob = {
-        url: `${baseUrl(proxies.plain)}/${path}`,
+        url: `${networkOf('plain').url}/${path}`,
         orders,
         doneFile: file('done.txt'),
         signInHangs: false,
         concurrency: CONCURRENCY,
         ...more,
       }
-      return startChild<PlainJob, PlainReport>('client-plain.ts', job, ({ reference, state }) => {
+      const child = startChild<PlainJob, PlainReport>('client-plain.ts', job, ({ reference, state }) => {
         if (state === 'gave up') heard.gaveUp.add(reference)
         else heard.gaveUp.delete(reference)
         house.onThrough(`plain ${reference}`)
       })
+      return watched(child)
     },
 
     samekey(path, operation, more = {}, onReport = () => {}) {
       const job: SamekeyJob = {
-        baseUrl: baseUrl(proxies.samekey),
+        baseUrl: networkOf('samekey').url,
         path,
         orders,
         storeFile: file('store.db'),
@@ -112,7 +133,7 @@ export function openStage(house: House, faultId: string, orders: readonly Order[
         concurrency: CONCURRENCY,
         ...more,
       }
-      return startChild<SamekeyJob, SamekeyReport>('client-samekey.ts', job, (report) => {
+      const child = startChild<SamekeyJob, SamekeyReport>('client-samekey.ts', job, (report) => {
         if (report.type === 'ended') {
           // A later word that knows no number (a conflict) takes back none that is known.
           if (report.orderId !== null) heard.orderIds.set(report.reference, report.orderId)
@@ -123,10 +144,11 @@ export function openStage(house: House, faultId: string, orders: readonly Order[
         }
         onReport(report)
       })
+      return watched(child)
     },
 
     async close() {
-      await Promise.all([proxies.plain?.close(), proxies.samekey?.close()])
+      await Promise.all([networks?.plain.close(), networks?.samekey.close()])
     },
   }
 }
@@ -155,7 +177,7 @@ export function allPass(): () => Fate {
 }
 
 /** Waits until it is so. */
-export async function until(what: string, isSo: () => boolean | Promise<boolean>, patienceMs = 20_000): Promise<void> {
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, patienceMs = 60_000): Promise<void> {
   for (const start = performance.now(); performance.now() - start < patienceMs; await sleep(20)) {
     if (await isSo()) return
   }

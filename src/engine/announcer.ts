@@ -7,7 +7,7 @@ import type { EventName } from '../protocol/events.ts'
 import { isInDoubt } from '../protocol/record.ts'
 import type { StateName } from '../protocol/states.ts'
 import type { Loaded } from './ledger.ts'
-import { guarded, type Note, type Observer, type WarningNote } from './observer.ts'
+import { guarded, type Note, type Observer, type StateNote, type WarningNote } from './observer.ts'
 
 /** Called with each stored state of one intent, and the answer's bytes where this context holds them. */
 export type Watcher = (loaded: Loaded, body: Uint8Array | null) => void
@@ -17,22 +17,48 @@ export interface Announcer {
   announce(before: StateName | null, loaded: Loaded, because: EventName | 'submitted', body: Uint8Array | null): void
   /** Tells the watchers of this context only: what another context stored. */
   relay(loaded: Loaded): void
+  /** Tells the watchers and listeners of this context what another one stored. The observer there was told already. */
+  elsewhere(loaded: Loaded): void
   warn(warning: Omit<WarningNote, 'type'>): void
   /** Warns once per client for the same code and place. */
   warnOnce(place: string, warning: Omit<WarningNote, 'type'>): void
   subscribe(listener: Observer): () => void
+  /** For the engine's own use: told of what this context stores. */
+  follow(listener: Observer): void
   watch(key: string, watcher: Watcher): () => void
   /** Keys that somebody in this context waits for. */
   watched(): ReadonlySet<string>
+  /** True when somebody would hear of a change of this key that another context made. */
+  isHeard(key: string): boolean
+}
+
+function stateNote(from: StateName | null, { record }: Loaded, because: StateNote['because']): StateNote {
+  return {
+    type: 'state',
+    intentId: record.id,
+    key: record.key,
+    operation: record.operation,
+    from,
+    to: record.state.name,
+    because,
+    attempts: record.attempts,
+    inDoubt: isInDoubt(record),
+  }
 }
 
 export function createAnnouncer(client: string, observer: Observer | null, channel: Channel): Announcer {
+  const followers = new Set<Observer>()
   const listeners = new Set<Observer>()
   const watchers = new Map<string, Set<Watcher>>()
   const warned = new Set<string>()
 
   function tell(note: Note): void {
     if (observer !== null) guarded(() => observer(note))
+    for (const follower of followers) follower(note)
+    tellListeners(note)
+  }
+
+  function tellListeners(note: Note): void {
     for (const listener of [...listeners]) guarded(() => listener(note))
   }
 
@@ -46,22 +72,15 @@ export function createAnnouncer(client: string, observer: Observer | null, chann
 
   return {
     announce(before, loaded, because, body) {
-      const { record, row } = loaded
       relay(loaded, body)
-      channel.post({ client, key: record.key, revision: row.revision })
-      tell({
-        type: 'state',
-        intentId: record.id,
-        key: record.key,
-        operation: record.operation,
-        from: before,
-        to: record.state.name,
-        because,
-        attempts: record.attempts,
-        inDoubt: isInDoubt(record),
-      })
+      channel.post({ client, key: loaded.record.key, revision: loaded.row.revision })
+      tell(stateNote(before, loaded, because))
     },
     relay: (loaded) => relay(loaded, null),
+    elsewhere(loaded) {
+      relay(loaded, null)
+      tellListeners(stateNote(null, loaded, 'elsewhere'))
+    },
     warn,
     warnOnce(place, warning) {
       const mark = `${warning.code} ${place}`
@@ -73,6 +92,7 @@ export function createAnnouncer(client: string, observer: Observer | null, chann
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
+    follow: (listener) => void followers.add(listener),
     watch(key, watcher) {
       const set = watchers.get(key) ?? new Set()
       watchers.set(key, set.add(watcher))
@@ -82,5 +102,6 @@ export function createAnnouncer(client: string, observer: Observer | null, chann
       }
     },
     watched: () => new Set(watchers.keys()),
+    isHeard: (key) => watchers.has(key) || listeners.size > 0,
   }
 }

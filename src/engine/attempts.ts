@@ -1,5 +1,7 @@
 /** One exchange with the server, from the record to a verdict: the attempt itself, its monitor, look-up and void by key. */
 import type { Platform } from '../ports.ts'
+import type { Dialect, HeardAnswer } from '../protocol/dialects/dialect.ts'
+import type { EffectName } from '../protocol/effects.ts'
 import type { Verdict } from '../protocol/events.ts'
 import { type Finding, type InquiryKind, readInquiry } from '../protocol/inquiry.ts'
 import type { Health } from '../protocol/pacing.ts'
@@ -20,6 +22,8 @@ import { acceptOf, allowedMonitor, attemptRequest, inquiryRequest, keyUrl } from
 
 /** All that an exchange needs, fetched before the record is marked, so that nothing is awaited after. */
 export interface Prepared {
+  /** The exchange that it is prepared for, and no other. */
+  readonly effect: EffectName
   readonly leave: Extract<Leave, { granted: true }>
   readonly pass: Pass
   readonly body: Uint8Array | null
@@ -37,7 +41,7 @@ export interface Attempts {
     policy: Policy,
     times: Times,
   ): Promise<{ verdict: Verdict; body: Uint8Array | null }>
-  inquire(record: IntentRecord, kind: InquiryKind, prepared: Prepared, policy: Policy, times: Times): Promise<Finding>
+  inquire(record: IntentRecord, kind: InquiryKind, prepared: Prepared, times: Times): Promise<Finding>
 }
 
 export interface AttemptParts {
@@ -91,8 +95,8 @@ export function createAttempts({
     policy: Policy,
     times: Times,
   ): ReturnType<Attempts['send']> {
-    const dialect = policies.dialectOf(record.operation)
-    const context = { options, dialect, policy, times, credentials: prepared.leave.headers }
+    const dialect = guarded(policies.dialectOf(record.operation), record)
+    const context = { dialect, times, leave: prepared.leave }
     const startedAt = clock.monotonic()
     let heard = await go(attemptRequest(record, prepared.body, context), record)
     if (heard.kind === 'answered') heard = await followPointer(record, heard, context, startedAt)
@@ -128,6 +132,27 @@ export function createAttempts({
     const usable = found.kind === 'answered' && found.status >= 200 && found.status < 300
     // It was done, whether or not the pointer can be followed now: then only the body is missing.
     return { ...(usable ? found : { ...heard, status: 200, body: new Uint8Array() }), seeOtherProof: true }
+  }
+
+  /** A dialect's own functions may be the app's: one that throws has no word (P28). */
+  function guarded(dialect: Dialect, record: IntentRecord): Dialect {
+    function caught<T>(ask: ((answer: HeardAnswer) => T) | undefined): (answer: HeardAnswer) => T | null {
+      return (answer) => {
+        try {
+          return ask?.(answer) ?? null
+        } catch (error) {
+          announcer.warn({
+            code: 'app_code_failed',
+            message: `A function of the dialect ${dialect.name} threw; the answer is judged without it.`,
+            intentId: record.id,
+            key: record.key,
+            error,
+          })
+          return null
+        }
+      }
+    }
+    return { ...dialect, hint: caught(dialect.hint), pointer: caught(dialect.pointer) }
   }
 
   /** The operation's own word on a 2xx answer. An exception in the app's code counts as none (P28). */
@@ -204,7 +229,7 @@ export function createAttempts({
   return {
     urlOf,
     send,
-    async inquire(record, kind, prepared, policy, times) {
+    async inquire(record, kind, prepared, times) {
       const dialect = policies.dialectOf(record.operation)
       const url = urlOf(record, kind)
       const place = kind === 'poll' ? placeOf(record, url) : 'own'
@@ -212,7 +237,7 @@ export function createAttempts({
         prepared.pass.end()
         return { event: { type: 'monitorMissing', detail: 'monitor_refused' }, body: null }
       }
-      const context = { options, dialect, policy, times, credentials: prepared.leave.headers }
+      const context = { dialect, times, leave: prepared.leave }
       const method = kind === 'void' ? 'DELETE' : 'GET'
       const heard = await go(inquiryRequest(record, url, method, place === 'foreign', context), record)
       prepared.pass.end(heard.kind === 'answered' && heard.status < 500 ? 'well' : 'failed')

@@ -1,12 +1,19 @@
 /** Whose credentials go with an attempt, and whether they may (P3, P4, P9). Asked at each attempt, stored nowhere. */
 import type { HeaderPair, IntentRecord } from '../protocol/record.ts'
+import { IDEMPOTENCY_SCOPE } from '../protocol/wire.ts'
 import type { Announcer } from './announcer.ts'
 import type { AskApp } from './app-code.ts'
 import type { Credentials, Resolved } from './options.ts'
 
 /** Leave to hand over, valid in the same tick only while `stillValid()`; or why not. */
 export type Leave =
-  | { readonly granted: true; readonly headers: readonly HeaderPair[]; readonly stillValid: () => boolean }
+  | {
+      readonly granted: true
+      readonly headers: readonly HeaderPair[]
+      /** Value of `Idempotency-Scope`, or null (section 16). */
+      readonly scopeTag: string | null
+      readonly stillValid: () => boolean
+    }
   | {
       readonly granted: false
       readonly event: { type: 'scopeDiffers' } | { type: 'credentialsMissing'; detail: string }
@@ -26,7 +33,7 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
   function headersOf(given: Readonly<Record<string, string>>, record: IntentRecord): HeaderPair[] {
     return Object.entries(given).map(([rawName, value]) => {
       const name = rawName.toLowerCase()
-      if (options.credentialHeaders.has(name)) return [name, value] as const
+      if (options.credentialHeaders.has(name)) return sendable(name, value)
       announcer.warnOnce(name, {
         code: 'auth_header_refused',
         message: `auth() returned the header "${name}", which is not known to be a credential. A header that chooses account, tenant or version belongs to the request, so that it is fixed at submit (P9); if it is a credential, name it in credentialHeaders.`,
@@ -57,20 +64,22 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
       const sameScope = (): boolean => options.scope() === record.scope
       const stillValid = (): boolean => generation === asked && sameScope()
       if (!sameScope()) return { granted: false, event: { type: 'scopeDiffers' } }
-      const { auth } = options
-      if (auth === null || !options.credentialOrigins.has(new URL(url).origin)) {
-        return { granted: true, headers: [], stillValid }
-      }
+      const { auth, scopeTag: tagOf } = options
       try {
+        // Everything of the app's is asked for and looked at here: after the attempt is marked, nothing may fail (P28).
+        const scopeTag = tagOf === null ? null : sendable(IDEMPOTENCY_SCOPE, tagOf(record.scope))[1]
+        if (auth === null || !options.credentialOrigins.has(new URL(url).origin)) {
+          return { granted: true, headers: [], scopeTag, stillValid }
+        }
         const credentials = await unlessChanged(askApp(auth, options.attemptTimeoutMs))
         if (credentials === null) return this.ask(record, url)
         if (credentials.scope !== record.scope) return { granted: false, event: { type: 'scopeDiffers' } }
-        return { granted: true, headers: headersOf(credentials.headers, record), stillValid }
+        return { granted: true, headers: headersOf(credentials.headers, record), scopeTag, stillValid }
       } catch (error) {
         if (!(error instanceof HeaderRefused)) {
           announcer.warn({
             code: 'auth_failed',
-            message: 'auth() failed; the intent waits for authChanged(), a new submit or the slow poll.',
+            message: 'auth() or scopeTag() failed; the intent waits for authChanged(), a new submit or the slow poll.',
             intentId: record.id,
             key: record.key,
             error,
@@ -87,6 +96,12 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
       for (const changed of [...waiting]) changed()
     },
   }
+}
+
+/** @throws TypeError when no request can carry the value. */
+function sendable(name: string, value: string): HeaderPair {
+  new Headers([[name, value]])
+  return [name, value]
 }
 
 class HeaderRefused extends Error {

@@ -155,12 +155,13 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
   /** Keys that this context saw blocked: a new submit wakes them (P33). Others wait for `authChanged` or the slow poll. */
   const blocked = new Set<string>()
 
+  announcer.follow((note) => {
+    if (note.type !== 'state') return
+    if (note.to === 'blocked') blocked.add(note.key)
+    else blocked.delete(note.key)
+  })
+
   const unsubscribe = [
-    announcer.subscribe((note) => {
-      if (note.type !== 'state') return
-      if (note.to === 'blocked') blocked.add(note.key)
-      else blocked.delete(note.key)
-    }),
     signals.onWake((why) => {
       if (why === 'visible') return schedule.wake()
       origins.forgive()

@@ -81,13 +81,17 @@ async function hops(
   let seeOtherProof = false
   for (let hop = 0; ; hop++) {
     let response: Response
+    let proves = false
     try {
-      const sent = context.transport.fetch(new Request(url, { ...init, redirect: 'manual', signal }))
+      const made = new Request(url, { ...init, redirect: 'manual', signal })
+      // Asked before: what can be believed of a failure is decided by what it went through.
+      proves = hop === 0 && provesNonDelivery(context.transport)
+      const sent = context.transport.fetch(made)
       sent.catch(() => {})
       response = await Promise.race([sent, limit])
     } catch (error) {
       const detail = describe(error)
-      return { kind: 'failed', neverDelivered: hop === 0 && provenUndelivered(error, context.transport), detail }
+      return { kind: 'failed', neverDelivered: proves && neverConnected.has(codeOf(error)), detail }
     }
     context.serverTime.note(new URL(url).origin, response.headers.get('date'))
     const next = hop < maxRedirects ? redirectTarget(response, url) : null
@@ -99,13 +103,20 @@ async function hops(
     if (next !== null && response.status === 303 && context.isProof((name) => response.headers.get(name))) {
       discard(response)
       const { body: _body, ...rest } = init
-      init = { ...rest, method: 'GET' }
+      init = { ...rest, method: 'GET', headers: withoutBody(init.headers) }
       url = next
       seeOtherProof = true
       continue
     }
     return read(response, url, seeOtherProof, context, limit)
   }
+}
+
+/** Headers that speak of the body go with it. */
+function withoutBody(headers: HeadersInit | undefined): Headers {
+  const kept = new Headers(headers)
+  for (const name of ['content-type', 'content-encoding', 'content-language', 'content-location']) kept.delete(name)
+  return kept
 }
 
 /** The same-origin address of a readable redirect, or null. */
@@ -181,8 +192,8 @@ function discard(response: Response): void {
   response.body?.cancel().catch(() => {})
 }
 
-function provenUndelivered(error: unknown, transport: Transport): boolean {
-  return transport.provesNonDelivery && !transport.repeats && neverConnected.has(codeOf(error))
+function provesNonDelivery(transport: Transport): boolean {
+  return transport.provesNonDelivery && !transport.repeats
 }
 
 function codeOf(error: unknown): string {

@@ -10,12 +10,12 @@ export interface StateNote {
   readonly key: string
   /** Registered name of the operation, else method and path. */
   readonly operation: string
-  /** State before, or null when the intent was just stored. Equal to `to` where only what the state waits for changed. */
+  /** State before, or null when the intent was just stored, or another context stored the change. Equal to `to` where only what the state waits for changed. */
   readonly from: StateName | null
   /** State as it is stored now. */
   readonly to: StateName
-  /** The event that caused it. */
-  readonly because: EventName | 'submitted'
+  /** The event that caused it; `elsewhere` when another tab or process stored it: told to subscribers, not to the observer. */
+  readonly because: EventName | 'submitted' | 'elsewhere'
   /** Attempts made so far, over all restarts. */
   readonly attempts: number
   /** True while an attempt may have taken effect and nothing has said whether. */
@@ -69,10 +69,12 @@ export type Note = StateNote | WarningNote
 /** Gets every note, synchronously and after what it tells was stored. What it throws is ignored (P28). */
 export type Observer = (note: Note) => void
 
-/** Calls the app's code; an exception there is reported to nobody's harm and never causes a second request (P28). */
-export function guarded(run: () => void): void {
+/** Calls the app's code; an exception there, now or later, does nobody harm and never causes a second request (P28). */
+export function guarded(run: () => unknown): void {
   try {
-    run()
+    const given = run()
+    // An async function is a fine observer, too; its rejection must not end the process.
+    if (given instanceof Promise) given.catch(() => {})
   } catch {
     // Nowhere to report it to: this is the reporter.
   }

@@ -246,9 +246,17 @@ function knownScope(scope: () => unknown): string | null {
   }
 }
 
-function checkedDialect(dialect: Dialect | undefined, option: string): Dialect {
-  if (dialect === undefined || typeof dialect.name !== 'string' || typeof dialect.deduplicates !== 'boolean') {
-    throw new ConfigError(option, 'say how this server de-duplicates: one of samekey/dialects, or none if it does not')
+function checkedDialect(dialect: Dialect | undefined | null, option: string): Dialect {
+  const isWhole =
+    typeof dialect?.name === 'string' &&
+    typeof dialect.deduplicates === 'boolean' &&
+    [dialect.methods, dialect.monitorHeaders].every(Array.isArray) &&
+    [dialect.keyRules, dialect.codes, dialect.statuses].every((part) => typeof part === 'object' && part !== null)
+  if (!isWhole) {
+    throw new ConfigError(
+      option,
+      'say how this server de-duplicates: one of samekey/dialects (or a copy with changes), or none if it does not',
+    )
   }
   if (dialect.retentionMs !== null) duration(dialect.retentionMs, `${option}.retentionMs`, 0, 1)
   const { pattern } = dialect.keyRules
@@ -338,7 +346,8 @@ function duration(value: number | undefined, option: string, otherwise: number, 
 /** A duration that one timer has to wait. */
 function timerDuration(value: number | undefined, option: string, otherwise: number): number {
   const ms = duration(value, option, otherwise, 1)
-  if (ms > MAX_TIMER_MS) throw new ConfigError(option, `must be at most ${MAX_TIMER_MS} ms, which is what a timer can wait`)
+  if (ms > MAX_TIMER_MS)
+    throw new ConfigError(option, `must be at most ${MAX_TIMER_MS} ms, which is what a timer can wait`)
   return ms
 }
 

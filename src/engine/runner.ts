@@ -5,12 +5,12 @@
 import { StoreFailure } from '../errors.ts'
 import type { BlobChange, IntentStore, Platform, StoredRow } from '../ports.ts'
 import { backoffMs } from '../protocol/backoff.ts'
-import { exchanges } from '../protocol/effects.ts'
+import { type EffectName, exchanges } from '../protocol/effects.ts'
 import type { IntentEvent } from '../protocol/events.ts'
 import type { Context } from '../protocol/guards.ts'
-import type { IntentRecord } from '../protocol/record.ts'
+import { holdsLane, type IntentRecord } from '../protocol/record.ts'
 import { isOpen, isSettled } from '../protocol/states.ts'
-import { transition } from '../protocol/transition.ts'
+import { type Step, transition } from '../protocol/transition.ts'
 import { clockSteppedBack, isWindowOpen } from '../protocol/window.ts'
 import type { Announcer } from './announcer.ts'
 import type { Attempts, Prepared } from './attempts.ts'
@@ -57,9 +57,12 @@ export interface Runner {
   lookup(loaded: Loaded): Promise<Loaded | null>
 }
 
-/** What became of an event: `outdated` when the record had moved on, so that it was judged and stored no more. */
+/**
+ * What became of an event: `outdated` when the record had moved on, so that it was judged and stored no more;
+ * `unprepared` when it leads to an exchange that was not prepared: then nothing was done.
+ */
 export interface Stepped {
-  readonly was: 'taken' | 'not_for_this_state' | 'outdated'
+  readonly was: 'taken' | 'not_for_this_state' | 'outdated' | 'unprepared'
   /** The record afterwards; null when it is gone. */
   readonly loaded: Loaded | null
 }
@@ -86,13 +89,8 @@ export function createRunner(parts: RunnerParts): Runner {
     return { now: clock.now(), serverNow: serverTime.now(new URL(request.url).origin) }
   }
 
-  async function step(
-    loaded: Loaded,
-    event: IntentEvent,
-    body: Uint8Array | null = null,
-    prepared?: Prepared,
-  ): Promise<Loaded | null> {
-    return (await advance(loaded, event, body, prepared)).loaded
+  async function step(loaded: Loaded, event: IntentEvent, body: Uint8Array | null = null): Promise<Loaded | null> {
+    return (await advance(loaded, event, body)).loaded
   }
 
   async function advance(
@@ -103,13 +101,14 @@ export function createRunner(parts: RunnerParts): Runner {
   ): Promise<Stepped> {
     const result = transition(loaded.record, event, await contextOf(loaded.record, event))
     if (result === null) return { was: 'not_for_this_state', loaded }
-    const leased = result.effects.some((effect) => exchanges.has(effect))
+    const exchange = exchangeOf(result)
+    if (exchange !== prepared?.effect && exchange !== undefined) return { was: 'unprepared', loaded }
     let current = loaded
     for (const effect of result.effects) {
       switch (effect) {
         case 'persist': {
           const { record, blobs } = withAnswerBody(loaded.record, result.record, body)
-          const stored = await persist(loaded, record, leased, blobs)
+          const stored = await persist(loaded, record, exchange !== undefined, blobs)
           if (stored === null) return { was: 'outdated', loaded: await adopt(loaded, event, body) }
           current = stored
           break
@@ -176,15 +175,13 @@ export function createRunner(parts: RunnerParts): Runner {
   function announce(before: IntentRecord, stored: Loaded, event: IntentEvent, body: Uint8Array | null): void {
     announcer.announce(before.state.name, stored, event.type, body)
     const { record } = stored
-    if (
-      record.lane?.kind === 'named' &&
-      isSettled(record.state.name) &&
-      record.state.name !== 'succeeded' &&
-      !record.laneReleased
-    ) {
+    const { name } = record.state
+    const ends = name !== before.state.name && !isOpen(name)
+    if (ends && record.lane?.kind === 'named' && holdsLane(record)) {
+      const way = name === 'unknown' ? 'Settle it, or skip it' : 'Resume the lane, or skip the intent'
       announcer.warn({
         code: 'lane_stopped',
-        message: `The lane stops behind ${record.id}: it ended ${record.state.name}. Resume the lane, or skip the intent.`,
+        message: `The lane stops behind ${record.id}, which is ${name}. ${way}.`,
         intentId: record.id,
         key: record.key,
       })
@@ -200,11 +197,14 @@ export function createRunner(parts: RunnerParts): Runner {
       const row = await store.byKey(keyOf(old.row))
       const found = row === undefined ? null : ledger.read(row)
       if (found === null || isSetAside(found)) return null
-      announcer.relay(found)
-      if (!isLateProof(event, found.record) || found.record.fingerprint.digest !== old.record.fingerprint.digest)
+      const isSame = found.record.fingerprint.digest === old.record.fingerprint.digest
+      const counts = isSame && isLateProof(event, found.record)
+      const result = counts ? transition(found.record, event, await contextOf(found.record, event)) : null
+      if (result === null) {
+        announcer.relay(found)
         return found
-      const result = transition(found.record, event, await contextOf(found.record, event))
-      if (result === null) return found
+      }
+      // Not before: who waits here is told what the proof makes of it.
       const { record, blobs } = withAnswerBody(found.record, result.record, body)
       const stored = await ledger.commit(found, record, false, blobs)
       if (stored === null) continue
@@ -281,7 +281,7 @@ export function createRunner(parts: RunnerParts): Runner {
       if (options.scope() === record.scope) return ledger.commit(loaded, record, false)
       return step(loaded, { type: 'scopeDiffers' })
     }
-    const { event, body } = await attempts.inquire(record, kind, prepared, policies.of(record), timesOf(record))
+    const { event, body } = await attempts.inquire(record, kind, prepared, timesOf(record))
     const after = await step(loaded, event, body)
     // An inquiry that changed nothing still holds its lease: let it go, so that the next try is not kept waiting.
     return after === loaded ? ledger.commit(loaded, record, false) : after
@@ -295,34 +295,37 @@ export function createRunner(parts: RunnerParts): Runner {
       await step(found, { type: 'recovered' })
       return
     }
+    // What is found due may be another exchange, or none, when it is prepared: the lane is free now, the age is known.
+    while ((await tryDue(found)) === 'unprepared');
+  }
+
+  async function tryDue(found: Loaded): Promise<Stepped['was']> {
+    const { record, row } = found
     const due: IntentEvent = { type: 'due' }
-    const preview = transition(record, due, await contextOf(record, due))
-    const effect = preview?.effects.find((name) => exchanges.has(name))
-    if (effect === undefined) {
-      await step(found, due)
-      return
-    }
+    const effect = exchangeOf(transition(record, due, await contextOf(record, due)))
+    if (effect === undefined) return (await advance(found, due, null)).was
     const url = attempts.urlOf(record, effect === 'send' ? 'send' : effect === 'poll' ? 'poll' : 'lookup')
     if (!signals.online() && !parts.hasWaited(record.key)) {
       parts.defer(record.key, offlineProbeMs)
-      return
+      return 'taken'
     }
     const pass = origins.enter(new URL(url).origin, { retry: record.attempts > 0, waited: parts.hasWaited(record.key) })
     if (typeof pass === 'number') {
       parts.defer(record.key, pass)
-      return
+      return 'taken'
     }
     try {
       const leave = await desk.ask(record, url)
       if (!leave.granted) {
         // Not to be had in the moment of stopping says nothing about credentials: the next start asks again.
         if (!parts.stopSignal.aborted) await step(found, leave.event)
-        return
+        return 'taken'
       }
       const body = effect === 'send' && record.request.hasBody ? await store.blob(keyOf(row), 'request') : undefined
       if (effect === 'send' && record.request.hasBody && body === undefined)
         throw new Error('The stored request body is missing.')
-      await step(found, due, null, { leave, pass, body: body ?? null, preparedAt: clock.monotonic() })
+      const prepared = { effect, leave, pass, body: body ?? null, preparedAt: clock.monotonic() }
+      return (await advance(found, due, null, prepared)).was
     } finally {
       pass.end()
     }
@@ -333,18 +336,16 @@ export function createRunner(parts: RunnerParts): Runner {
     const leave = await desk.ask(loaded.record, url)
     if (!leave.granted || !leave.stillValid()) return loaded
     const pass = { end: () => {} }
-    const prepared: Prepared = { leave, pass, body: null, preparedAt: clock.monotonic() }
-    const { event, body } = await attempts.inquire(
-      loaded.record,
-      'lookup',
-      prepared,
-      policies.of(loaded.record),
-      timesOf(loaded.record),
-    )
+    const prepared: Prepared = { effect: 'lookup', leave, pass, body: null, preparedAt: clock.monotonic() }
+    const { event, body } = await attempts.inquire(loaded.record, 'lookup', prepared, timesOf(loaded.record))
     return step(loaded, event, body)
   }
 
   return { work, step, tryStep: (loaded, event) => advance(loaded, event, null), lookup }
+}
+
+function exchangeOf(result: Step | null): EffectName | undefined {
+  return result?.effects.find((effect) => exchanges.has(effect))
 }
 
 /** What may be adopted from an attempt whose lease was lost: answers from behind the key, nothing else (P48). */

@@ -5,7 +5,7 @@
 import type { IntentStore, Platform, StoredRow, Timer } from '../ports.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
 import type { Announcer } from './announcer.ts'
-import { isSetAside, type Ledger } from './ledger.ts'
+import { isSetAside, type Ledger, type Loaded } from './ledger.ts'
 import type { Resolved } from './options.ts'
 
 /** How often rows that somebody here waits for are read again, for stores that no channel reaches (P46). */
@@ -21,7 +21,7 @@ export interface Schedule {
   wake(): void
   /** Works on this row ahead of its time: now, or after `ms`. */
   start(row: StoredRow, ms?: number): void
-  /** Reads one row that somebody here may wait for: another context says that it changed. */
+  /** Reads one row of this scope and tells who waits for it, and the listeners: another context says that it changed (P46). */
   look(key: string): void
   /** Puts a row off, in memory. */
   defer(key: string, ms: number): void
@@ -64,6 +64,8 @@ export function createSchedule({
   /** Revision at which work on a row ended. */
   const fruitless = new Map<string, number>()
   const recovered = new Set<string>()
+  /** Keys of which another context said that they changed, until they are looked at. */
+  const looking = new Set<string>()
   let timer: Timer | null = null
   let passing: Promise<void> | null = null
   let again = false
@@ -156,9 +158,22 @@ export function createSchedule({
   }
 
   async function lookAt(scope: string, key: string): Promise<void> {
+    const found = await read(scope, key)
+    if (found !== null) announcer.relay(found)
+  }
+
+  async function lookElsewhere(scope: string, key: string): Promise<void> {
+    // In a later tick, in which all that was said in this one has been heard.
+    await Promise.resolve()
+    looking.delete(key)
+    const found = await read(scope, key)
+    if (found !== null) announcer.elsewhere(found)
+  }
+
+  async function read(scope: string, key: string): Promise<Loaded | null> {
     const row = await store.byKey({ client: options.name, scope, key })
     const found = row === undefined ? null : ledger.read(row)
-    if (found !== null && !isSetAside(found)) announcer.relay(found)
+    return found === null || isSetAside(found) ? null : found
   }
 
   /** Ahead of what a pass would pick, but never more at once than is allowed (B68). */
@@ -234,8 +249,11 @@ export function createSchedule({
     },
     look(key) {
       const scope = options.scope()
-      // What cannot be read now is read with the others, a little later.
-      if (scope !== null && announcer.watched().has(key)) lookAt(scope, key).catch(() => {})
+      if (scope === null || stopped || !announcer.isHeard(key)) return
+      const isKnown = looking.has(key)
+      looking.add(key)
+      // Many changes in a moment are one look; what cannot be read now is read with the others, a little later.
+      if (!isKnown) lookElsewhere(scope, key).catch(() => {})
     },
     defer,
     hasWaited: (key) => waited.has(key),

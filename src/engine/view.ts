@@ -123,5 +123,10 @@ export function laneKey(scope: string, kind: 'named' | 'serial', name: string): 
 
 /** The app's name of a stored lane. */
 export function laneName(lane: string): string {
-  return (JSON.parse(lane) as [string, string, string])[2]
+  try {
+    return (JSON.parse(lane) as [string, string, string])[2]
+  } catch {
+    // A damaged name is still a name: one record must not keep the others from being listed (P23).
+    return lane
+  }
 }

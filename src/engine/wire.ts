@@ -1,21 +1,17 @@
 /** What one request of a record looks like on the wire: fixed bytes and headers, and what is fresh per attempt (P5, P9). */
 import type { Dialect } from '../protocol/dialects/dialect.ts'
 import { formatHttpDate } from '../protocol/http-date.ts'
-import type { Policy } from '../protocol/policy.ts'
 import { firstHandOver, type HeaderPair, type IntentRecord } from '../protocol/record.ts'
 import { ageSeconds, type Times } from '../protocol/window.ts'
 import { IDEMPOTENCY_AGE, IDEMPOTENCY_SCOPE, IDEMPOTENCY_SINCE } from '../protocol/wire.ts'
 import type { HttpRequest } from './http.ts'
-import type { Resolved } from './options.ts'
 
 /** What a wire request is made of. */
 export interface WireContext {
-  readonly options: Resolved
   readonly dialect: Dialect
-  readonly policy: Policy
   readonly times: Times
-  /** Credential headers of this attempt. */
-  readonly credentials: readonly HeaderPair[]
+  /** Whose credentials go with this attempt. */
+  readonly leave: { readonly headers: readonly HeaderPair[]; readonly scopeTag: string | null }
 }
 
 /** The attempt itself: the record's bytes, its key, its age. */
@@ -23,7 +19,7 @@ export function attemptRequest(record: IntentRecord, body: Uint8Array | null, co
   const { request } = record
   const { dialect } = context
   const headers = new Headers(request.headers.map(([name, value]) => [name, value] as [string, string]))
-  for (const [name, value] of context.credentials) headers.set(name, value)
+  for (const [name, value] of context.leave.headers) headers.set(name, value)
   if (dialect.keyHeader !== null) headers.set(dialect.keyHeader, dialect.quoted ? `"${record.key}"` : record.key)
   tellAge(headers, record, context)
   return {
@@ -51,7 +47,7 @@ export function inquiryRequest(
 ): HttpRequest {
   const headers = new Headers({ accept: acceptOf(record) ?? '*/*' })
   if (!foreign) {
-    for (const [name, value] of context.credentials) headers.set(name, value)
+    for (const [name, value] of context.leave.headers) headers.set(name, value)
     tellAge(headers, record, context)
   }
   return {
@@ -73,13 +69,13 @@ export function acceptOf({ request }: IntentRecord): string | null {
 }
 
 /** Age, since and scope tag (section 16), computed at each send. The first attempt's age is 0 by definition. */
-function tellAge(headers: Headers, record: IntentRecord, { dialect, times, options }: WireContext): void {
+function tellAge(headers: Headers, record: IntentRecord, { dialect, times, leave }: WireContext): void {
   if (!dialect.tellsAge) return
   const age = record.doubt === null ? 0 : ageSeconds(record, times)
   if (age !== null) headers.set(IDEMPOTENCY_AGE, String(age))
   const since = firstHandOver(record)?.serverAt ?? null
   if (since !== null) headers.set(IDEMPOTENCY_SINCE, formatHttpDate(since))
-  if (options.scopeTag !== null) headers.set(IDEMPOTENCY_SCOPE, options.scopeTag(record.scope))
+  if (leave.scopeTag !== null) headers.set(IDEMPOTENCY_SCOPE, leave.scopeTag)
 }
 
 /** `keysUrl/{operation}/{key}` (section 16). */

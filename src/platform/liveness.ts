@@ -1,19 +1,27 @@
 import type { Ids, Liveness } from '../ports.ts'
 
 /**
- * Tells early that a lease's holder is gone. In a browser a context holds a Web Lock under its name for as long as it
- * lives; a lock that nobody holds means that the tab died or was reloaded (P47). Where there are no Web Locks, and in
- * Node, nobody is ever known to be gone, and leases run out by time.
+ * Tells early that a lease's holder is gone, so that a reload or a restart need not wait out its lease (P47, P49). In a
+ * browser a context holds a Web Lock under its name for as long as it lives; in Node its name says which process it is.
+ * Where neither helps, nobody is ever known to be gone, and leases run out by time.
  */
 export function systemLiveness(ids: Ids): Liveness {
-  const locks = isBrowser() ? globalThis.navigator?.locks : undefined
-  if (locks === undefined) return { holder: newHolder(ids), isGone: () => Promise.resolve(false), close() {} }
-  const holder = newHolder(ids)
+  if (isBrowser()) return globalThis.navigator?.locks === undefined ? byTime(ids) : byWebLock(ids)
+  return globalThis.process?.versions?.node === undefined ? byTime(ids) : byProcess(ids)
+}
+
+function byTime(ids: Ids): Liveness {
+  return { holder: freshName(ids), isGone: () => Promise.resolve(false), close() {} }
+}
+
+function byWebLock(ids: Ids): Liveness {
+  const { locks } = globalThis.navigator
+  const holder = freshName(ids)
   let release: () => void = () => {}
   const closed = new Promise<void>((resolve) => {
     release = resolve
   })
-  // Whether the lock was granted before anybody asks does not matter: a late grant only delays nothing.
+  // Whether the lock was granted before anybody asks does not matter: a pending one counts as held.
   const held = locks.request(lockName(holder), () => closed)
   held.catch(() => {})
   return {
@@ -30,6 +38,34 @@ export function systemLiveness(ids: Ids): Liveness {
   }
 }
 
+/**
+ * `<host>~<pid>~<random>`: only processes of the same host are judged, and only a pid that nobody has counts as gone. A
+ * pid that somebody else has by now costs the rest of the lease; two containers with one host name cost traffic.
+ */
+function byProcess(ids: Ids): Liveness {
+  const { process } = globalThis
+  const host = process.getBuiltinModule?.('node:os').hostname().replaceAll(/[.~]/g, '-') ?? ''
+  return {
+    holder: `${host}~${process.pid}~${freshName(ids)}`,
+    isGone(other) {
+      const [otherHost, pid] = other.split('~')
+      return Promise.resolve(otherHost === host && host !== '' && isFree(Number(pid)))
+    },
+    close() {},
+  }
+}
+
+/** True when no process has this id. */
+function isFree(pid: number): boolean {
+  if (!Number.isSafeInteger(pid) || pid <= 0) return false
+  try {
+    globalThis.process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
+  }
+}
+
 /** Node has `navigator.locks` too, but they reach no other process. */
 function isBrowser(): boolean {
   return (
@@ -42,11 +78,11 @@ function lockName(holder: string): string {
   return `samekey ${holder}`
 }
 
-function newHolder(ids: Ids): string {
+function freshName(ids: Ids): string {
   try {
-    return ids.token().replaceAll('.', '-')
+    return ids.token().replaceAll(/[.~]/g, '-')
   } catch {
-    // No secure source: submits will say so. The holder's name only has to differ from others.
+    // No secure source: submits will say so. A holder's name only has to differ from others.
     return `h${ids.random()}`.replaceAll('.', '-')
   }
 }

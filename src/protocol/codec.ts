@@ -12,7 +12,10 @@ export type Decoded =
 
 const time = v.pipe(v.number(), v.finite())
 const count = v.pipe(v.number(), v.integer(), v.minValue(0))
-const headers = v.array(v.tuple([v.string(), v.string()]))
+/** What no request or answer could be made of is damage, here and not when it is sent (P23). */
+const token = v.pipe(v.string(), v.regex(/^[\w!#$%&'*+.^`|~-]+$/))
+const headers = v.array(v.tuple([token, v.pipe(v.string(), v.regex(/^[^\0\r\n]*$/))]))
+const address = v.pipe(v.string(), v.url())
 const maybe = <S extends v.GenericSchema>(schema: S): v.NullableSchema<S, undefined> => v.nullable(schema)
 
 /** Kept as they are, members of later versions included: a fingerprint is compared under the rules of its time (P16). */
@@ -34,7 +37,7 @@ const state = v.variant('name', [
   v.object({
     name: v.literal('processing'),
     monitor: v.object({
-      url: v.string(),
+      url: v.union([v.literal(''), address]),
       since: time,
       resultExpiresAt: maybe(time),
       errors: count,
@@ -67,8 +70,8 @@ const format1 = v.object({
   registered: v.boolean(),
   fingerprint: v.object({ version: v.string(), digest: v.string(), rules }),
   request: v.object({
-    method: v.string(),
-    url: v.string(),
+    method: token,
+    url: address,
     headers,
     hasBody: v.boolean(),
     bodyDigest: v.string(),
@@ -92,7 +95,7 @@ const format1 = v.object({
   seenAt: time,
   answer: maybe(
     v.object({
-      status: count,
+      status: v.pipe(count, v.minValue(200), v.maxValue(599)),
       headers,
       url: v.string(),
       body: v.picklist([

@@ -110,8 +110,7 @@ export function report(
   // Who asks for less gets less from all intents, a pause even where it named none, and no burst of retries (B68).
   const pauseFor = pauseMs ?? (health === 'throttled' ? policy.refillMs : 0)
   const pausedUntil = Math.max(pace.pausedUntil, now + pauseFor)
-  if (health === 'failed')
-    return { ...pace, failures: pace.failures + 1, failedAt: now, probing: false, pausedUntil }
+  if (health === 'failed') return { ...pace, failures: pace.failures + 1, failedAt: now, probing: false, pausedUntil }
   const spreadUntil = isOut(pace, policy) ? now + policy.spreadMs : pace.spreadUntil
   const alive = { ...pace, failures: 0, probing: false, pausedUntil, spreadUntil }
   if (health === 'throttled') return { ...alive, tokens: 0, tokensAt: now }

@@ -2,7 +2,6 @@
  * The persisted intent: who, which key, which bytes, what happened so far. Everything here is plain data, so that it
  * can be stored as text and read by a later version (P23).
  */
-import type { EventName } from './events.ts'
 import type { Fingerprint } from './fingerprint.ts'
 import { type Attempt, isSettled, type State } from './states.ts'
 
@@ -173,7 +172,7 @@ export function wasHeldBack({ history }: Pick<IntentRecord, 'history'>): boolean
   return heldBack.has(history.at(-1)?.event ?? '')
 }
 
-const heldBack: ReadonlySet<string> = new Set<EventName>(['credentialsMissing', 'scopeDiffers', 'inquiryUnauthorized'])
+const heldBack: ReadonlySet<string> = new Set(['credentialsMissing', 'scopeDiffers', 'inquiryUnauthorized'])
 
 /** True while records behind this one in its lane wait for it (P34). */
 export function holdsLane(record: IntentRecord): boolean {

@@ -52,8 +52,8 @@ function unknown(
   set: readonly UpdateName[] = [],
 ): Rule[] {
   return [
-    succeeded('P26, section 6: succeeded without body', [...when, 'knownDone'], [...set, 'releaseLaneIfSkipped']),
-    to({ name: 'unknown', because }, rule, when, [...set, 'keepDoubt', 'handedOver', 'notDue', 'releaseLaneIfSkipped']),
+    succeeded('P26, section 6: succeeded without body', [...when, 'knownDone'], set),
+    to({ name: 'unknown', because }, rule, when, [...set, 'keepDoubt', 'handedOver', 'notDue']),
   ]
 }
 
@@ -227,6 +227,15 @@ const resting: Table['unknown'] = {
   ],
   retryAsked: [to({ name: 'waiting', because: 'retried_by_person' }, 'P29, P45', [], ['renewAttempts', 'dueNow'])],
   ...proofs,
+  doneIncomplete: [
+    to(
+      { name: 'waiting', because: 'answer_incomplete' },
+      'P48, section 6: late, and the replay may yet bring the body',
+      ['deduplicates', 'windowOpen', 'attemptsLeft'],
+      ['keepAnswer', 'assumeDoubt', 'backoff'],
+    ),
+    succeeded('P42, P48: succeeded without body', [], ['keepAnswer']),
+  ],
   ...foundProcessing,
   ...reconciled,
   ...person,
@@ -416,6 +425,7 @@ export const transitions: Table = {
     inquiryUnauthorized: [to('same', 'P38', [], ['slowPoll'], ['persist'])],
     retryAsked: [to('same', 'P45: asks at once', [], ['dueNow', 'resetAsked'])],
     ...proofs,
+    doneIncomplete: [to('same', 'P48: late, and the monitor may yet bring the body', [], ['keepAnswer'])],
     ...reconciled,
     ...person,
     checkAsked: [to('same', 'P45: asks at once', [], ['dueNow', 'resetAsked'], ['persist'])],

@@ -179,7 +179,11 @@ describe('createClient: errors', () => {
     const { client, network, pass } = clientWorld()
     network.script(answer(422, { ...proven, 'content-type': 'application/json' }, '{"field":"zip"}'))
     const seen: unknown[] = []
-    const { api } = client({ ky: { hooks: { beforeError: [({ error }) => void seen.push(error)] } } })
+    const note = (error: Error): Error => {
+      seen.push(error)
+      return error
+    }
+    const { api } = client({ ky: { hooks: { beforeError: [({ error }) => note(error)] } } })
     const write = api.post('orders', { intent: 'a', json: {} })
     await pass(1000)
     const error = await reason(write)

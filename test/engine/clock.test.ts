@@ -16,7 +16,9 @@ import {
 
 const minute = 60_000
 const years = 4 * 365 * day
-const operations: TabOptions['operations'] = { 'orders.create': { match: ({ url }) => url.pathname.startsWith('/orders') } }
+const operations: TabOptions['operations'] = {
+  'orders.create': { match: ({ url }) => url.pathname.startsWith('/orders') },
+}
 
 /** The true time: the server's, whatever a device believes. Counts on while the device's clock jumps. */
 function serverClock(clock: { now(): number; monotonic(): number }): () => string {
@@ -93,6 +95,40 @@ describe('P35: the clock steps back', () => {
     await pass(day)
     expect(network.writes().filter((call) => call.key === key)).toHaveLength(1)
     expect(forgetful.total()).toBe(0)
+  })
+
+  it('P9, P35: where the age becomes known while a look-up is prepared, what is sent is the whole request', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    const date = serverClock(clock)
+    const ann = { operations, scope: () => 'ann' }
+    network.script(dated(date, server.answer), broken())
+    const first = tab(ann)
+    await first.fetch('orders', order('warm-up', { n: 0 })).stored
+    await pass(0)
+    const { key } = await first.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    first.kill()
+    clock.jump(-10 * minute)
+    network.script(dated(date, server.answer))
+    // While the credentials for the look-up are awaited, another intent's answer brings the server's date.
+    let asked = 0
+    const second = tab({
+      ...ann,
+      auth: () =>
+        new Promise((resolve) => clock.timer(asked++ === 0 ? 5000 : 0, () => resolve({ scope: 'ann', headers: {} }))),
+    })
+    for (let seconds = 0; seconds < 120 && asked === 0; seconds++) await pass(1000)
+    await second.fetch('orders', order('another', { n: 1 })).stored
+    await pass(minute)
+    expect(network.calls.filter(({ method }) => method === 'GET')).toEqual([])
+    expect(
+      network
+        .writes()
+        .filter((call) => call.key === key)
+        .map(({ body }) => body),
+    ).toEqual(Array(2).fill(order('x').body))
+    expect(server.effects.get(key)).toBe(1)
   })
 
   it('P35: not in doubt, it starts afresh: sent with age 0, after what was left of its wait', async () => {

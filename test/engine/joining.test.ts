@@ -355,7 +355,7 @@ describe('P8: remembering', () => {
   it('P8: after its time a settled, acknowledged name is free; not a moment before', async () => {
     const { network, tab, pass, clock } = world()
     const only = tab({ rememberMs: 8 * day })
-    void only.fetch('orders', order('a'))
+    void only.fetch('orders', order('a')).text()
     await pass(1000)
     clock.jump(8 * day - 120_000)
     await pass(60_000)
@@ -454,7 +454,7 @@ describe('P8: remembering', () => {
       if (when === 'before it looks') frozen.freeze()
       const submit = frozen.fetch('orders', order('a'))
       await pass(100)
-      void other.fetch('orders', order('a'))
+      void other.fetch('orders', order('a')).text()
       await pass(1000)
       clock.jump(9 * day)
       await pass(120_000)

@@ -151,7 +151,11 @@ describe('P31: back-off', () => {
     const only = tab({ attemptTimeoutMs: 5000 })
     await only.fetch('orders', order('checkout:1')).stored
     await pass(5000)
-    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'waiting', detail: 'ambiguous', inDoubt: true })
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({
+      state: 'waiting',
+      detail: 'ambiguous',
+      inDoubt: true,
+    })
     await pass(10_000)
     expect(server.total()).toBe(1)
   })
@@ -324,7 +328,9 @@ describe('P31, B68: an outage is not made worse', () => {
     const { network, tab, pass } = world()
     const server = honestServer()
     network.script((call, request) =>
-      call.url.startsWith(origin) ? answer(429, { 'retry-after': '3600' })(call, request) : answer(503, { 'retry-after': '20' })(call, request),
+      call.url.startsWith(origin)
+        ? answer(429, { 'retry-after': '3600' })(call, request)
+        : answer(503, { 'retry-after': '20' })(call, request),
     )
     const only = tab()
     await only.fetch('orders', { ...order('slow'), waitMs: 0 }).stored
@@ -449,7 +455,10 @@ describe('P33: offline, and what wakes the queue', () => {
     network.script((call, request) =>
       call.headers.authorization === 'Bearer new' ? server.answer(call, request) : answer(401)(call, request),
     )
-    const only = tab({ scope: () => 'ann', auth: async () => ({ scope: 'ann', headers: { authorization: `Bearer ${token}` } }) })
+    const only = tab({
+      scope: () => 'ann',
+      auth: async () => ({ scope: 'ann', headers: { authorization: `Bearer ${token}` } }),
+    })
     await only.fetch('orders', order('checkout:1')).stored
     await pass(1000)
     expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'blocked', detail: 'credentials' })
@@ -567,7 +576,10 @@ describe('P33: offline, and what wakes the queue', () => {
 })
 
 describe('B57, B132: what a page cannot tell apart', () => {
-  for (const what of ['B57: a cross-origin 500 without CORS headers', 'B132: a preflight that does not allow the key header']) {
+  for (const what of [
+    'B57: a cross-origin 500 without CORS headers',
+    'B132: a preflight that does not allow the key header',
+  ]) {
     it(`${what}: not known, not "offline", same key, no fast loop, and a word on CORS`, async () => {
       const { network, tab, pass } = world()
       const server = honestServer()
@@ -575,7 +587,12 @@ describe('B57, B132: what a page cannot tell apart', () => {
       const only = tab({ replace: { pageOrigin: 'https://shop.example.com' }, retry: { attempts: 1000 } })
       const { key } = await only.fetch('orders', order('checkout:1')).stored
       await pass(0)
-      expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'waiting', detail: 'ambiguous', inDoubt: true, attempts: 1 })
+      expect(await only.fetch.intents.get('checkout:1')).toMatchObject({
+        state: 'waiting',
+        detail: 'ambiguous',
+        inDoubt: true,
+        attempts: 1,
+      })
       await pass(minute)
       expect(network.writes().length).toBeLessThan(20)
       const warnings = only.notes.filter((note) => note.type === 'warning' && note.code === 'cors_suspected')

@@ -47,7 +47,7 @@ function check({ clock, only }: Scene): Promise<IntentView> {
   return within(clock, 1000, only.fetch.intents.check('checkout:1'))
 }
 
-async function after({ clock, only }: Scene, ms = 60_000): Promise<IntentView | undefined> {
+async function viewIn({ clock, only }: Scene, ms = 60_000): Promise<IntentView | undefined> {
   await clock.advance(ms)
   return only.fetch.intents.get('checkout:1')
 }
@@ -94,7 +94,7 @@ describe('P43: found', () => {
   it('P43: found, and no void is offered: succeeded all the same, and nothing is sent again', async () => {
     const scene = await inDoubt({ committed: true, says: { found: true }, byKey: false })
     expect(await check(scene)).toMatchObject({ state: 'succeeded', detail: 'reconcile' })
-    expect((await after(scene, day))?.state).toBe('succeeded')
+    expect((await viewIn(scene, day))?.state).toBe('succeeded')
     expect(methods(scene)).toEqual(['POST'])
     const outcome = await within(scene.clock, 0, scene.only.fetch.intents.wait('checkout:1'))
     if (outcome.state !== 'succeeded') throw new Error(outcome.state)
@@ -106,7 +106,7 @@ describe('P43: found', () => {
     scene.network.script(answer(503))
     await check(scene)
     expect((await scene.only.fetch.intents.get('checkout:1'))?.detail).toBe('found')
-    expect(await after(scene, 2 * day)).toMatchObject({ state: 'succeeded', detail: 'reconcile' })
+    expect(await viewIn(scene, 2 * day)).toMatchObject({ state: 'succeeded', detail: 'reconcile' })
     expect(scene.network.writes()).toHaveLength(1)
   })
 
@@ -124,7 +124,7 @@ describe('P43: found', () => {
     const scene = await inDoubt({ committed: true, says: { found: 'undecided' } })
     scene.network.script(answer(405))
     await scene.only.fetch.intents.abandon('checkout:1')
-    expect((await after(scene, 5000))?.state).toBe('abandoned')
+    expect((await viewIn(scene, 5000))?.state).toBe('abandoned')
     scene.network.script(scene.server.answer)
     expect(await check(scene)).toMatchObject({ state: 'succeeded', detail: 'answer' })
     expect(scene.network.writes()).toHaveLength(1)
@@ -135,7 +135,7 @@ describe('P43: absent proves nothing by itself', () => {
   it('P43: absent settles after a void: cancelled, and nothing can come of it any more', async () => {
     const scene = await inDoubt({ committed: false, says: absent })
     await check(scene)
-    expect(await after(scene)).toMatchObject({ state: 'cancelled', detail: 'reconciled_absent' })
+    expect(await viewIn(scene)).toMatchObject({ state: 'cancelled', detail: 'reconciled_absent' })
     expect(methods(scene)).toEqual(['POST', 'GET', 'DELETE'])
     expect(scene.server.store.rows().map(({ row }) => row.state)).toEqual(['voided'])
   })
@@ -145,14 +145,14 @@ describe('P43: absent proves nothing by itself', () => {
     // The look-up is lost, and the app looks in the wrong place.
     scene.network.script(answer(503), scene.server.answer)
     await check(scene)
-    expect((await after(scene))?.state).toBe('succeeded')
+    expect((await viewIn(scene))?.state).toBe('succeeded')
     expect(scene.server.total()).toBe(1)
   })
 
   it('P43: absent, and no void is offered: nothing changes, and the same key is asked again', async () => {
     const scene = await inDoubt({ committed: true, says: absent, byKey: false })
     expect(await check(scene)).toMatchObject({ state: 'waiting', inDoubt: true })
-    expect((await after(scene, 3700_000))?.state).toBe('succeeded')
+    expect((await viewIn(scene, 3700_000))?.state).toBe('succeeded')
     expect(new Set(scene.network.writes().map(({ key }) => key))).toEqual(new Set([scene.key]))
     expect(scene.server.total()).toBe(1)
   })
@@ -186,9 +186,9 @@ describe('P43: absent proves nothing by itself', () => {
     // The server has a short memory, by mistake: it calls the key expired at once.
     scene.network.script(onWrites(answer(503, { 'retry-after': '7200' }), problem(409, 'idempotency_expired')))
     await check(scene)
-    expect((await after(scene, 10_000))?.state).toBe('unknown')
+    expect((await viewIn(scene, 10_000))?.state).toBe('unknown')
     await check(scene)
-    expect((await after(scene, 10_000))?.state).toBe('unknown')
+    expect((await viewIn(scene, 10_000))?.state).toBe('unknown')
     await scene.clock.advance(600_000)
     expect((await check(scene)).state).toBe('cancelled')
     expect(scene.network.writes()).toHaveLength(1)
@@ -210,11 +210,14 @@ describe('P43: absent proves nothing by itself', () => {
     const scene = await inDoubt({ committed: false, says: absent })
     scene.server.take('as_task')
     const [call] = scene.network.writes()
-    await scene.server.answer(call!, new Request(call!.url, { method: 'POST', body: call!.body, headers: call!.headers }))
+    await scene.server.answer(
+      call!,
+      new Request(call!.url, { method: 'POST', body: call!.body, headers: call!.headers }),
+    )
     expect((await check(scene)).state).toBe('processing')
     expect(scene.asked).toEqual([])
     await scene.server.finish(scene.key)
-    expect((await after(scene))?.state).toBe('succeeded')
+    expect((await viewIn(scene))?.state).toBe('succeeded')
     expect(methods(scene)).not.toContain('DELETE')
   })
 })
@@ -257,7 +260,7 @@ describe('P43: undecided, and an app whose code fails', () => {
     const scene = await inDoubt({ committed: true, says: { found: true }, byKey: false })
     const silent: Answer = answer(503)
     scene.network.script(silent)
-    expect((await after(scene, 2 * day))?.state).toBe('unknown')
+    expect((await viewIn(scene, 2 * day))?.state).toBe('unknown')
     const sent = scene.network.calls.length
     expect((await check(scene)).state).toBe('succeeded')
     expect(scene.network.calls).toHaveLength(sent)

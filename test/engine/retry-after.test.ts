@@ -1,7 +1,17 @@
 /** The server's own word on when to come back (P32, B62, B63). */
 import { describe, expect, it } from 'vitest'
 import { formatHttpDate } from '../../src/protocol/http-date.ts'
-import { type Answer, answer, created, day, honestServer, order, problem, type TabOptions, world } from '../support/world.ts'
+import {
+  type Answer,
+  answer,
+  created,
+  day,
+  honestServer,
+  order,
+  problem,
+  type TabOptions,
+  world,
+} from '../support/world.ts'
 
 const minute = 60_000
 
@@ -67,7 +77,19 @@ describe('P32: Retry-After is obeyed, in every form', () => {
     }
   })
 
-  for (const junk of ['-5', '', 'abc', '5, 10', '1.5', '+7', '1e3', '0x10', '٣', 'tomorrow', 'Mon, 31 Feb 2027 00:00:00 GMT']) {
+  for (const junk of [
+    '-5',
+    '',
+    'abc',
+    '5, 10',
+    '1.5',
+    '+7',
+    '1e3',
+    '0x10',
+    '٣',
+    'tomorrow',
+    'Mon, 31 Feb 2027 00:00:00 GMT',
+  ]) {
     it(`B63: ${JSON.stringify(junk)} is junk, and means normal back-off`, async () => {
       const waited = await waitAfter(answer(429, { 'retry-after': encodeURI(junk) === junk ? junk : 'junk' }), minute, {
         retry: { baseMs: 4000, capMs: 4000 },
@@ -131,7 +153,10 @@ describe('P32: Retry-After is obeyed, in every form', () => {
     await pass(0)
     network.script(created())
     await pass(2 * minute)
-    const times = network.writes().slice(4).map(({ at }) => at)
+    const times = network
+      .writes()
+      .slice(4)
+      .map(({ at }) => at)
     expect(times).toHaveLength(4)
     expect(new Set(times).size).toBe(4)
   })
@@ -145,7 +170,11 @@ describe('B62: long waits do not overflow', () => {
 
   it('B62: waits that no timer can hold are refused by name, or waited for in parts', async () => {
     const { tab } = world()
-    for (const wrong of [{ retry: { baseMs: Number.POSITIVE_INFINITY } }, { retry: { capMs: Number.NaN } }, { attemptTimeoutMs: 40 * day }]) {
+    for (const wrong of [
+      { retry: { baseMs: Number.POSITIVE_INFINITY } },
+      { retry: { capMs: Number.NaN } },
+      { attemptTimeoutMs: 40 * day },
+    ]) {
       expect(() => tab(wrong)).toThrowError(expect.objectContaining({ code: 'config' }))
     }
   })

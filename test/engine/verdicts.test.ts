@@ -41,7 +41,11 @@ interface Lived extends World {
 }
 
 /** One intent, the scripted answers, and so much time. `honest` stands for the honest server. */
-async function live(answers: readonly (Answer | 'honest' | 'lost')[], ms: number, options: TabOptions = {}): Promise<Lived> {
+async function live(
+  answers: readonly (Answer | 'honest' | 'lost')[],
+  ms: number,
+  options: TabOptions = {},
+): Promise<Lived> {
   const small = world()
   const server = honestServer()
   const script = answers.map((one) => {
@@ -77,7 +81,7 @@ interface Row {
   readonly first: Answer
   readonly options?: TabOptions
   /** State right after the first attempt. */
-  readonly then: Partial<IntentView>
+  readonly next: Partial<IntentView>
   /** Where the server does not de-duplicate. */
   readonly elsewhere: Partial<IntentView>
 }
@@ -91,43 +95,77 @@ const rows: readonly Row[] = [
     what: 'the connection was never made, and the transport can be believed',
     first: refusedConnection(),
     options: { transport: { provesNonDelivery: true } },
-    then: { ...noEffect, handedOver: false, detail: 'never_delivered' },
+    next: { ...noEffect, handedOver: false, detail: 'never_delivered' },
     elsewhere: { ...noEffect, handedOver: false },
   },
-  { what: 'a refused connection through a transport that proves nothing', first: refusedConnection(), then: again, elsewhere: unknown },
-  { what: 'any other network error', first: broken(), then: { ...again, detail: 'ambiguous' }, elsewhere: unknown },
-  { what: '2xx without proof where the dialect has a marker', first: portalPage, then: again, elsewhere: unknown },
-  { what: '201 JSON without the marker', first: answer(201, { 'content-type': 'application/json' }, '{}'), then: again, elsewhere: { state: 'succeeded' } },
-  { what: '408', first: answer(408), then: again, elsewhere: unknown },
-  { what: '500', first: answer(500), then: again, elsewhere: unknown },
-  { what: '502', first: answer(502), then: again, elsewhere: unknown },
-  { what: '503', first: answer(503), then: again, elsewhere: unknown },
-  { what: '504', first: answer(504), then: again, elsewhere: unknown },
-  { what: '599', first: answer(599), then: again, elsewhere: unknown },
-  { what: '425', first: answer(425), then: noEffect, elsewhere: noEffect },
-  { what: '429', first: answer(429), then: noEffect, elsewhere: noEffect },
-  { what: '401', first: answer(401), then: { state: 'blocked', detail: 'credentials', inDoubt: false }, elsewhere: { state: 'blocked' } },
-  { what: 'a redirect to another origin', first: answer(307, { location: 'https://login.example.net/' }), then: again, elsewhere: unknown },
-  { what: 'a redirect that changes the method', first: answer(302, { location: '/login' }), then: again, elsewhere: unknown },
-  { what: 'a 303 without proof', first: answer(303, { location: '/login' }), then: again, elsewhere: unknown },
-  { what: '202 without a way to ask', first: answer(202, proof), then: { ...again, detail: 'accepted_unmonitored' }, elsewhere: unknown },
+  {
+    what: 'a refused connection through a transport that proves nothing',
+    first: refusedConnection(),
+    next: again,
+    elsewhere: unknown,
+  },
+  { what: 'any other network error', first: broken(), next: { ...again, detail: 'ambiguous' }, elsewhere: unknown },
+  { what: '2xx without proof where the dialect has a marker', first: portalPage, next: again, elsewhere: unknown },
+  {
+    what: '201 JSON without the marker',
+    first: answer(201, { 'content-type': 'application/json' }, '{}'),
+    next: again,
+    elsewhere: { state: 'succeeded' },
+  },
+  { what: '408', first: answer(408), next: again, elsewhere: unknown },
+  { what: '500', first: answer(500), next: again, elsewhere: unknown },
+  { what: '502', first: answer(502), next: again, elsewhere: unknown },
+  { what: '503', first: answer(503), next: again, elsewhere: unknown },
+  { what: '504', first: answer(504), next: again, elsewhere: unknown },
+  { what: '599', first: answer(599), next: again, elsewhere: unknown },
+  { what: '425', first: answer(425), next: noEffect, elsewhere: noEffect },
+  { what: '429', first: answer(429), next: noEffect, elsewhere: noEffect },
+  {
+    what: '401',
+    first: answer(401),
+    next: { state: 'blocked', detail: 'credentials', inDoubt: false },
+    elsewhere: { state: 'blocked' },
+  },
+  {
+    what: 'a redirect to another origin',
+    first: answer(307, { location: 'https://login.example.net/' }),
+    next: again,
+    elsewhere: unknown,
+  },
+  {
+    what: 'a redirect that changes the method',
+    first: answer(302, { location: '/login' }),
+    next: again,
+    elsewhere: unknown,
+  },
+  { what: 'a 303 without proof', first: answer(303, { location: '/login' }), next: again, elsewhere: unknown },
+  {
+    what: '202 without a way to ask',
+    first: answer(202, proof),
+    next: { ...again, detail: 'accepted_unmonitored' },
+    elsewhere: unknown,
+  },
   {
     what: '202 with a way to ask',
     first: answer(202, { ...proof, location: '/tasks/1' }),
-    then: { state: 'processing', inDoubt: true },
+    next: { state: 'processing', inDoubt: true },
     elsewhere: { state: 'processing' },
   },
 ]
 
 describe('P25, section 6: what one attempt proved, and what comes next', () => {
-  for (const { what, first, options = {}, then, elsewhere } of rows) {
+  for (const { what, first, options = {}, next, elsewhere } of rows) {
     it(`${what}: same key where the server de-duplicates, and never a second send on a guess elsewhere`, async () => {
       const { view, network, pass, only, server } = await live([first, 'honest'], 0, options)
-      expect(view).toMatchObject(then)
+      expect(view).toMatchObject(next)
       expect(network.writes()).toHaveLength(1)
       if (view.state === 'waiting') {
         await pass(minute)
-        expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded', key: view.key, attempts: 2 })
+        expect(await only.fetch.intents.get('checkout:1')).toMatchObject({
+          state: 'succeeded',
+          key: view.key,
+          attempts: 2,
+        })
         expect([...server.effects]).toEqual([[view.key, 1]])
         expect(new Set(network.writes().map(({ body }) => body)).size).toBe(1)
       }
@@ -180,7 +218,9 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
   })
 
   it('P26: where the replay cannot be had before the window ends, it is succeeded without body, never unknown', async () => {
-    const { only, network } = await live([cutOff(201, proof), broken()], 2 * day, { retry: { attempts: 10_000, capMs: day / 24 } })
+    const { only, network } = await live([cutOff(201, proof), broken()], 2 * day, {
+      retry: { attempts: 10_000, capMs: day / 24 },
+    })
     expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded' })
     const sent = network.writes().length
     const response = await only.fetch('orders', jsonOrder)
@@ -199,7 +239,10 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
   })
 
   it('section 6: 202 with a way to ask is polled, and never sent again', async () => {
-    const { only, view, network, pass, clock } = await live([answer(202, { ...proof, location: '/tasks/1', 'retry-after': '2' })], 0)
+    const { only, view, network, pass, clock } = await live(
+      [answer(202, { ...proof, location: '/tasks/1', 'retry-after': '2' })],
+      0,
+    )
     expect(view).toMatchObject({ state: 'processing', detail: 'running' })
     network.script(() =>
       Response.json({ id: 't1', status: 'succeeded', response: { status: 201, headers: {}, body: '{"id":9}' } }),
@@ -213,7 +256,10 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
 
   it('section 6: 401 and a 403 of credentials spend no attempt, however often', async () => {
     const dialect: Dialect = { ...samekey, statuses: { 403: 'needsCredentials' } }
-    const { only, view, pass, network } = await live([answer(401), answer(403)], 30 * minute, { dialect, retry: { attempts: 2 } })
+    const { only, view, pass, network } = await live([answer(401), answer(403)], 30 * minute, {
+      dialect,
+      retry: { attempts: 2 },
+    })
     expect(view).toMatchObject({ state: 'blocked', detail: 'credentials', inDoubt: false })
     expect(view.attempts).toBeGreaterThan(5)
     network.script(created())
@@ -236,7 +282,9 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
 
   it('B74: 409 in progress waits at its own pace, spends no attempt, and ends in the stored answer', async () => {
     const busy = problem(409, 'idempotency_in_progress', { 'retry-after': '1' })
-    const { view, server } = await live(['lost', busy, busy, busy, busy, 'honest'], 5 * minute, { retry: { attempts: 2 } })
+    const { view, server } = await live(['lost', busy, busy, busy, busy, 'honest'], 5 * minute, {
+      retry: { attempts: 2 },
+    })
     expect(view).toMatchObject({ state: 'succeeded' })
     expect(server.total()).toBe(1)
   })
@@ -291,7 +339,10 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
       { dialect },
     )
     expect(view.state).toBe('succeeded')
-    expect(network.calls.map(({ method, url }) => `${method} ${url}`)).toEqual([`POST ${origin}/orders`, `GET ${origin}/orders/9`])
+    expect(network.calls.map(({ method, url }) => `${method} ${url}`)).toEqual([
+      `POST ${origin}/orders`,
+      `GET ${origin}/orders/9`,
+    ])
     expect(await only.fetch('orders', jsonOrder).json()).toEqual({ id: 9 })
   })
 
@@ -315,7 +366,10 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
 
   it('B107: 400, 404 and 413 for a first attempt: one attempt, rejected with the body exposed, none after a reload', async () => {
     for (const status of [400, 404, 413]) {
-      const { only, view, network, tab, pass } = await live([answer(status, { 'content-type': 'text/plain' }, 'no such tea')], minute)
+      const { only, view, network, tab, pass } = await live(
+        [answer(status, { 'content-type': 'text/plain' }, 'no such tea')],
+        minute,
+      )
       expect(view).toMatchObject({ state: 'rejected', inDoubt: false, answer: { status } })
       only.kill()
       const next = tab()
@@ -339,7 +393,9 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
 
   for (const status of [401, 425, 429]) {
     it(`H26: ${status} after an attempt whose answer was lost clears its own attempt only`, async () => {
-      const { only, view, server, network, pass } = await live(['lost', answer(status)], 10_000, { retry: { attempts: 1000 } })
+      const { only, view, server, network, pass } = await live(['lost', answer(status)], 10_000, {
+        retry: { attempts: 1000 },
+      })
       expect(view).toMatchObject({ inDoubt: true })
       await expect(only.fetch.intents.cancel('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
       network.script(server.answer)
@@ -351,7 +407,9 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
   }
 
   it('H25, P27: a refusal that never changes ends unknown at the end of the window, never rejected', async () => {
-    const { view, network, pass } = await live(['lost', answer(403)], day, { retry: { attempts: 10_000, capMs: 60 * minute } })
+    const { view, network, pass } = await live(['lost', answer(403)], day, {
+      retry: { attempts: 10_000, capMs: 60 * minute },
+    })
     expect(view).toMatchObject({ state: 'unknown', detail: 'window_over' })
     const sent = network.writes().length
     await pass(day)
@@ -360,10 +418,8 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
 
   it('H61: where the server voids, such a refusal is settled: voided means rejected with this answer, for certain', async () => {
     const small = world()
-    small.network.script(
-      broken(),
-      answer(422, { 'content-type': 'text/plain' }, 'too much tea'),
-      () => Response.json({ id: 'k', status: 'voided' }),
+    small.network.script(broken(), answer(422, { 'content-type': 'text/plain' }, 'too much tea'), () =>
+      Response.json({ id: 'k', status: 'voided' }),
     )
     const only = small.tab(withKeys)
     await only.fetch('orders', jsonOrder).stored
@@ -402,13 +458,18 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
   })
 
   it('section 6: the same 4xx with proof comes from behind the key, so it is rejected although in doubt', async () => {
-    const { view, network } = await live([broken(), answer(422, { ...proof, 'content-type': 'text/plain' }, 'declined')], minute)
+    const { view, network } = await live(
+      [broken(), answer(422, { ...proof, 'content-type': 'text/plain' }, 'declined')],
+      minute,
+    )
     expect(view).toMatchObject({ state: 'rejected', inDoubt: false })
     expect(network.writes()).toHaveLength(2)
   })
 
   it('F21: a row without a finished answer: waits with back-off, then unknown', async () => {
-    const { view, network, pass } = await live([problem(500, 'idempotency_inconsistent')], 10_000, { retry: { attempts: 4 } })
+    const { view, network, pass } = await live([problem(500, 'idempotency_inconsistent')], 10_000, {
+      retry: { attempts: 4 },
+    })
     expect(view).toMatchObject({ state: 'unknown', detail: 'attempts_spent', attempts: 4 })
     await pass(day)
     expect(network.writes()).toHaveLength(4)
@@ -442,7 +503,10 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
     await small.pass(0)
     await only.fetch('orders', order('checkout:1')).stored
     await small.pass(60 * minute)
-    expect(await only.fetch.intents.get('legacy:1')).toMatchObject({ state: 'unknown', detail: 'server_does_not_deduplicate' })
+    expect(await only.fetch.intents.get('legacy:1')).toMatchObject({
+      state: 'unknown',
+      detail: 'server_does_not_deduplicate',
+    })
     expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded' })
     expect(small.network.writes().map(({ url }) => new URL(url).pathname)).toEqual(['/legacy', '/orders', '/orders'])
     await expect(only.fetch.intents.retry('legacy:1')).rejects.toMatchObject({ code: 'not_possible' })
@@ -459,13 +523,17 @@ describe('P30: a transport that repeats by itself', () => {
 
   it('H49: a refusal without proof leaves the intent in doubt: the other copy may have committed', async () => {
     for (const status of [403, 422]) {
-      const { view, server } = await live([
-        async (call, request) => {
-          await server0.answer(call, request)
-          return answer(status)(call, request)
-        },
-        (call, request) => server0.answer(call, request),
-      ], minute, repeats)
+      const { view, server } = await live(
+        [
+          async (call, request) => {
+            await server0.answer(call, request)
+            return answer(status)(call, request)
+          },
+          (call, request) => server0.answer(call, request),
+        ],
+        minute,
+        repeats,
+      )
       expect(view).toMatchObject({ state: 'succeeded', attempts: 2 })
       expect(server.total()).toBe(0)
     }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { decodeRecord, encodeRecord } from '../../src/protocol/codec.ts'
 import type { EventName, IntentEvent } from '../../src/protocol/events.ts'
 import type { Context } from '../../src/protocol/guards.ts'
-import { firstHandOver, type IntentRecord, isInDoubt, recordFormat } from '../../src/protocol/record.ts'
+import { firstHandOver, type IntentRecord, isHandedOver, isInDoubt, recordFormat } from '../../src/protocol/record.ts'
 import { isOpen, isSettled, rank } from '../../src/protocol/states.ts'
 import { type Step, transition } from '../../src/protocol/transition.ts'
 import { isWindowOpen } from '../../src/protocol/window.ts'
@@ -30,7 +30,7 @@ const anyPolicy = fc
   })
   .map(({ base, retentionMs, operationKnown, maxAttempts }) => ({
     ...base,
-    retentionMs: base.deduplicates ? retentionMs : null,
+    retentionMs,
     operationKnown,
     maxAttempts,
   }))
@@ -147,6 +147,19 @@ describe('whatever happens, in whatever order, by whatever clock', () => {
       if (before.state.name !== 'sending' || next.state.name === 'sending' || isSettled(next.state.name)) return
       const expected = never.has(event.type) || (clears.has(event.type) && before.state.attempt.exact)
       expect(next.doubt).toEqual(expected ? before.doubt : firstHandOver(before))
+    })
+  })
+
+  it('P19: handed over is a fact that stays, and begins with whatever was heard of an attempt', () => {
+    const unheard: ReadonlySet<EventName> = new Set<EventName>(['neverDelivered', 'notHandedOver', 'scopeDiffers'])
+    always(({ before, event, step: { record: next } }) => {
+      const begins = before.state.name === 'sending' && !unheard.has(event.type)
+      if (before.handedOver || begins) expect(isHandedOver(next)).toBe(true)
+      // Of a record in doubt, an earlier life was handed over at the latest; of copies, one may have been.
+      const surely = before.doubt === null && before.state.name === 'sending' && before.state.attempt.exact
+      if (surely && unheard.has(event.type)) {
+        expect(next.handedOver).toBe(before.handedOver)
+      }
     })
   })
 

@@ -71,7 +71,8 @@ describe('sending', () => {
     const last = firstAttempt({ spent: POLICY.maxAttempts })
     const blocked = step(last, 'neverDelivered').record
     expect(blocked).toMatchObject({ state: { name: 'blocked', on: 'attempts' }, dueAt: null })
-    expect(inCase(blocked, 'due')).toEqual({ name: 'blocked', on: 'attempts' })
+    const looked = step({ ...blocked, dueAt: NOW }, 'due').record
+    expect(looked).toMatchObject({ state: { name: 'blocked', on: 'attempts' }, dueAt: null })
     const retried = step(blocked, 'retryAsked').record
     expect(retried).toMatchObject({ state: { name: 'waiting', because: 'retried_by_person' }, spent: 0, dueAt: NOW })
     expect(inCase(retried, 'due')).toMatchObject({ name: 'sending' })
@@ -791,11 +792,28 @@ describe('late answers (P48)', () => {
   const ended = (state: State): IntentRecord => record({ state, settledAt: NOW, acknowledgedAt: NOW, dueAt: NOW + DAY })
 
   it('H39: an answer from behind the key settles what became unknown, also one whose body broke off', () => {
-    expect(inCase(inDoubt(unknown), 'done')).toEqual({ name: 'succeeded', by: 'answer' })
-    expect(inCase(inDoubt(unknown), 'doneIncomplete')).toEqual({ name: 'succeeded', by: 'answer' })
+    const heard = { state: { name: 'succeeded', by: 'answer' }, answer: { status: 201 } }
+    expect(step(inDoubt(unknown), 'done').record).toMatchObject(heard)
+    expect(step(inDoubt(unknown), 'doneIncomplete').record).toMatchObject(heard)
     expect(inCase(inDoubt(unknown), event('refused', { proof: true }))).toEqual({ name: 'rejected' })
     expect(inCase(inDoubt(unknown), 'voided')).toEqual({ name: 'cancelled', because: 'voided' })
     nothing(inDoubt(unknown), 'refused')
+  })
+
+  it('P48, P42: a late answer whose body broke off is kept, and the replay or the monitor may yet bring the body', () => {
+    const heard = step(inDoubt(waiting), 'doneIncomplete').record
+    expect(heard).toMatchObject({
+      state: { name: 'waiting', because: 'answer_incomplete' },
+      answer: { body: 'cut_off' },
+    })
+    expect(inCase(heard, 'due', { now: NOW + DAY })).toMatchObject({ name: 'succeeded' })
+    expect(inCase(inDoubt(waiting), 'doneIncomplete', { now: NOW + DAY })).toMatchObject({ name: 'succeeded' })
+    expect(inCase(inDoubt(waiting), 'doneIncomplete', { policy: NONE })).toMatchObject({ name: 'succeeded' })
+    expect(inCase(inDoubt(waiting, { spent: 5 }), 'doneIncomplete')).toMatchObject({ name: 'succeeded' })
+    expect(step(record(), 'doneIncomplete').record.doubt).toEqual({ at: NOW, serverAt: null })
+    const working = step(inDoubt(processing), 'doneIncomplete').record
+    expect(working).toMatchObject({ state: processing, answer: { body: 'cut_off' } })
+    expect(inCase(working, 'serverUnknown')).toMatchObject({ name: 'succeeded' })
   })
 
   it('P42: later proof never restarts sending', () => {

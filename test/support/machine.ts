@@ -32,8 +32,8 @@ export const POLICY: Policy = {
 /** One that de-duplicates, and nothing more. */
 export const PLAIN: Policy = { ...POLICY, voids: false, looksUp: false }
 
-/** One that does not de-duplicate (F24). */
-export const NONE: Policy = { ...PLAIN, deduplicates: false, retentionMs: null }
+/** One that does not de-duplicate (F24), whatever the app believes that it remembers. */
+export const NONE: Policy = { ...PLAIN, deduplicates: false }
 
 export function context(
   change: Partial<Context> & { readonly now?: number; readonly serverNow?: number | null } = {},

@@ -1,9 +1,10 @@
 import type { Fault } from '../fault.ts'
+import type { TcpProxy } from '../proxy.ts'
 import { rulesFor, until } from '../stage.ts'
 
 /** Orders that get through before things go wrong. */
 const calm = 6
-/** Answers that each client is waiting for when it is killed. */
+/** Answers that each client has waited for when it is killed. */
 const enough = 4
 
 /**
@@ -20,12 +21,12 @@ export const f6: Fault = {
     )
     const first = { plain: stage.plain('orders'), samekey: stage.samekey('orders', 'orders.create') }
     let happened = 0
-    const kill = async (client: keyof typeof first, held: () => number): Promise<void> => {
-      await until(`the ${client} client waits for answers`, () => held() >= enough)
-      if (client === 'samekey') happened = held()
+    const kill = async (client: 'plain' | 'samekey', network: TcpProxy): Promise<void> => {
+      await until(`the ${client} client waits for answers`, () => network.holding > 0 && network.held >= enough)
+      if (client === 'samekey') happened = network.holding
       await first[client].kill()
     }
-    await Promise.all([kill('plain', () => plain.holding), kill('samekey', () => samekey.holding)])
+    await Promise.all([kill('plain', plain), kill('samekey', samekey)])
     // What was lost is lost; from here on the network is fine.
     plain.heal()
     samekey.heal()
