@@ -130,13 +130,20 @@ export class StillOpenError extends SamekeyError {
   readonly code = 'still_open' as const
   /** State of the intent when the waiting ended. */
   readonly state: string
+  /** What it waits for, in a fixed word such as `credentials`; null where the state says it all. */
+  readonly detail: string | null
   /** True when an attempt was handed to the network that may have taken effect. */
   readonly inDoubt: boolean
 
-  constructor(state: string, inDoubt: boolean, message: string, facts: ErrorFacts) {
+  constructor(
+    known: { readonly state: string; readonly detail: string | null; readonly inDoubt: boolean },
+    message: string,
+    facts: ErrorFacts,
+  ) {
     super(message, facts)
-    this.state = state
-    this.inDoubt = inDoubt
+    this.state = known.state
+    this.detail = known.detail
+    this.inDoubt = known.inDoubt
   }
 }
 

@@ -20,7 +20,22 @@ export type { Outcome } from './engine/outcome.ts'
 export type { IntentCall, KeyChoice } from './engine/submit.ts'
 export type { IntentView, SetAsideView } from './engine/view.ts'
 export * from './errors.ts'
+export type {
+  BlobChange,
+  BlobName,
+  InsertResult,
+  IntentStore,
+  NewRow,
+  RowChange,
+  RowFilter,
+  RowKey,
+  StoredRow,
+} from './ports.ts'
 export type { Dialect } from './protocol/dialects/dialect.ts'
+export type { FingerprintRules } from './protocol/fingerprint.ts'
+export type { KeyRules } from './protocol/key.ts'
+export type { ActionLine, Answer, HistoryLine, KeyOrigin } from './protocol/record.ts'
+export type { StateName } from './protocol/states.ts'
 
 /** What may be said of one named request. `headers['samekey-intent']` names it too, for SDKs that only pass headers on. */
 export type IntentInit = { readonly [option in Exclude<keyof IntentCall, 'signal'>]?: IntentCall[option] }

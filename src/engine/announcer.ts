@@ -46,19 +46,26 @@ function stateNote(from: StateName | null, { record }: Loaded, because: StateNot
   }
 }
 
-export function createAnnouncer(client: string, observer: Observer | null, channel: Channel): Announcer {
+export interface AnnouncerParts {
+  readonly client: string
+  readonly observer: Observer | null
+  readonly channel: Channel
+  /** Whose intents listeners may hear of now (P50). */
+  readonly scope: () => string | null
+}
+
+export function createAnnouncer({ client, observer, channel, scope }: AnnouncerParts): Announcer {
   const followers = new Set<Observer>()
   const listeners = new Set<Observer>()
   const watchers = new Map<string, Set<Watcher>>()
   const warned = new Set<string>()
 
-  function tell(note: Note): void {
+  function log(note: Note): void {
     if (observer !== null) guarded(() => observer(note))
     for (const follower of followers) follower(note)
-    tellListeners(note)
   }
 
-  function tellListeners(note: Note): void {
+  function tell(note: Note): void {
     for (const listener of [...listeners]) guarded(() => listener(note))
   }
 
@@ -67,19 +74,23 @@ export function createAnnouncer(client: string, observer: Observer | null, chann
   }
 
   function warn(warning: Omit<WarningNote, 'type'>): void {
-    tell({ type: 'warning', ...warning })
+    const note: Note = { type: 'warning', ...warning }
+    log(note)
+    tell(note)
   }
 
   return {
     announce(before, loaded, because, body) {
       relay(loaded, body)
       channel.post({ client, key: loaded.record.key, revision: loaded.row.revision })
-      tell(stateNote(before, loaded, because))
+      const note = stateNote(before, loaded, because)
+      log(note)
+      if (loaded.record.scope === scope()) tell(note)
     },
     relay: (loaded) => relay(loaded, null),
     elsewhere(loaded) {
       relay(loaded, null)
-      tellListeners(stateNote(null, loaded, 'elsewhere'))
+      if (loaded.record.scope === scope()) tell(stateNote(null, loaded, 'elsewhere'))
     },
     warn,
     warnOnce(place, warning) {

@@ -1,6 +1,7 @@
 /** A client without its way of building requests: everything from a submitted `Request` to its end. */
 import { ConfigError } from '../errors.ts'
 import type { IntentStore, Platform } from '../ports.ts'
+import type { EventName } from '../protocol/events.ts'
 import { type IntentRecord, wasHeldBack, wasUnheard } from '../protocol/record.ts'
 import type { StateName } from '../protocol/states.ts'
 import { createAnnouncer } from './announcer.ts'
@@ -27,6 +28,22 @@ import { createWaiting, type Ended, isEnd } from './waiting.ts'
 /** How starts are spread when the network is back (P31). */
 const onlineSpreadMs = 2000
 
+/** Where intents are held back by something that has to change. */
+const parked: readonly StateName[] = ['blocked', 'processing', 'cancelling']
+
+/** Answers that nobody gets without credentials. */
+const pastCredentials: ReadonlySet<string> = new Set<EventName>([
+  'done',
+  'doneIncomplete',
+  'accepted',
+  'inProgress',
+  'conflict',
+  'expired',
+  'voided',
+  'storedFailure',
+  'refused',
+])
+
 /** What every kind of client offers besides sending. */
 export interface ClientControl {
   /** Resolves once the store was read and what an earlier run left behind is under way. Rejects when the store cannot be used. */
@@ -41,7 +58,10 @@ export interface ClientControl {
   [Symbol.asyncDispose](): Promise<void>
   /** Say it when somebody signed in or out, or a token changed: wakes what is blocked, and voids what `auth` gave (P3). */
   authChanged(): void
-  /** Told of every stored change of state and every warning. Returns the unsubscriber. */
+  /**
+   * Told of every warning, and of every stored change to the intents of whoever is signed in, those of other tabs
+   * included where a channel reaches them. Returns the unsubscriber.
+   */
   subscribe(listener: Observer): () => void
   /** Registers an operation that is known only now: what was parked for it goes on (P24). */
   register(name: string, operation: OperationOptions): void
@@ -83,7 +103,8 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
   const channel = platform.channel(store.location)
   const stopping = new AbortController()
   const background = new Set<Promise<unknown>>()
-  const announcer = createAnnouncer(options.name, options.observer, channel)
+  const { name: client, observer, scope } = options
+  const announcer = createAnnouncer({ client, observer, channel, scope })
   const ledger = createLedger(store, platform, options.leaseMs)
   const policies = createPolicies(options)
   const times = serverTime(clock)
@@ -152,13 +173,17 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
 
   const takeTicket = createTickets({ scope: options.scope, now: () => clock.now(), monotonic: () => clock.monotonic() })
 
-  /** Keys that this context saw blocked: a new submit wakes them (P33). Others wait for `authChanged` or the slow poll. */
-  const blocked = new Set<string>()
+  /** Keys that this context saw held back for want of credentials. Others wait for `authChanged` or the slow poll. */
+  const heldBack = new Set<string>()
 
   announcer.follow((note) => {
     if (note.type !== 'state') return
-    if (note.to === 'blocked') blocked.add(note.key)
-    else blocked.delete(note.key)
+    if (note.to === 'blocked' && note.because !== 'due') heldBack.add(note.key)
+    else heldBack.delete(note.key)
+    // A new submit wakes what is blocked (P33): once its own attempt shows that credentials are good, not before, or
+    // each submit would send everything for nothing.
+    if (note.from === 'sending' && pastCredentials.has(note.because) && heldBack.size > 0)
+      track(wakeHeldBack()).catch(() => {})
   })
 
   const unsubscribe = [
@@ -253,18 +278,16 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
       },
     }
     ticket.used(handle, submitted)
-    if (blocked.size > 0) track(submitted.then(wakeSeenBlocked)).catch(() => {})
     // A layer above awaits every answer; it says itself whether its own caller does.
     return asIntentPromise(answer(), handle, claimed === undefined ? ticket.take : undefined)
   }
 
-  async function wakeSeenBlocked(): Promise<void> {
+  async function wakeHeldBack(): Promise<void> {
     const scope = options.scope()
     if (scope === null) return
-    for (const key of blocked) {
+    for (const key of heldBack) {
       const row = await store.byKey({ client: options.name, scope, key })
-      // Without a time it waits for a person or its lane, which a submit does not change.
-      if (row?.state === 'blocked' && row.dueAt !== null) schedule.start(row)
+      if (row?.state === 'blocked') schedule.start(row)
     }
   }
 
@@ -290,11 +313,6 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
       }
       if (rows.length < 100) return
     }
-  }
-
-  function wakeBlocked(): void {
-    const held: readonly StateName[] = ['blocked', 'processing', 'cancelling']
-    wakeOpen(held, (record) => record.state.name === 'blocked' || wasHeldBack(record))
   }
 
   async function stop({ graceMs = 5000 }: { readonly graceMs?: number } = {}): Promise<void> {
@@ -339,13 +357,14 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     authChanged() {
       desk.changed()
       schedule.wake()
-      wakeBlocked()
+      wakeOpen(parked, wasHeldBack)
     },
     subscribe: (listener) => announcer.subscribe(listener),
     register(name, operation) {
       checkOperation(name, operation)
+      const isNew = !options.operations.has(name)
       options.operations.set(name, operation)
-      wakeBlocked()
+      if (isNew) wakeOpen(parked, (record) => record.operation === name)
     },
     intents,
     lanes,

@@ -25,6 +25,8 @@ export interface IntentFilter {
   readonly id?: string
   /** Most entries. Default is 100. */
   readonly limit?: number
+  /** Go on behind this place: `next` of the list before. Default is from the beginning. */
+  readonly after?: number
 }
 
 /** What was found. */
@@ -35,6 +37,8 @@ export interface IntentList {
   readonly setAside: readonly SetAsideView[]
   /** How many open intents belong to others who used this device (P50). */
   readonly elsewhere: number
+  /** Where the next page begins, for `after`; null when this is the last one. */
+  readonly next: number | null
 }
 
 /** What a person found out. */
@@ -238,13 +242,14 @@ export function createIntents(parts: IntentParts): {
   }
 
   const intents: Intents = {
-    async list({ states, inbox = false, id, limit = 100 } = {}) {
+    async list({ states, inbox = false, id, limit = 100, after = 0 } = {}) {
       await parts.started()
       const current = scope()
       const found: IntentView[] = []
       const setAside: SetAsideView[] = []
-      let afterSeq = 0
-      while (found.length < limit) {
+      let afterSeq = after
+      let more = true
+      while (more && found.length < limit) {
         const rows = await store.list(options.name, {
           scope: current,
           afterSeq,
@@ -252,15 +257,20 @@ export function createIntents(parts: IntentParts): {
           ...(states === undefined ? {} : { states }),
           ...(id === undefined ? {} : { id }),
         })
+        more = rows.length === limit
         for (const row of rows) {
+          if (found.length === limit) {
+            more = true
+            break
+          }
           afterSeq = row.seq
           const read = ledger.read(row)
           if (isSetAside(read)) setAside.push(setAsideViewOf(read))
           else if (!inbox || (isEnd(read.record) && read.record.acknowledgedAt === null)) found.push(viewOf(read))
         }
-        if (rows.length < limit) break
       }
-      return { intents: found.slice(0, limit), setAside, elsewhere: await store.countElsewhere(options.name, current) }
+      const elsewhere = await store.countElsewhere(options.name, current)
+      return { intents: found, setAside, elsewhere, next: more ? afterSeq : null }
     },
 
     async get(id) {

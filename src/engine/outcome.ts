@@ -11,6 +11,7 @@ import {
 import { unknownReasons } from '../protocol/events.ts'
 import { type Answer, type IntentRecord, isInDoubt } from '../protocol/record.ts'
 import type { OpenStateName } from '../protocol/states.ts'
+import { detailOf } from './view.ts'
 
 /** Where an intent stands, by `state`. The key is always there (P13). */
 export type Outcome = { readonly id: string; readonly key: string } & (
@@ -21,8 +22,8 @@ export type Outcome = { readonly id: string; readonly key: string } & (
   | { readonly state: 'cancelled' }
   | { readonly state: 'abandoned'; readonly mayStillHappen: boolean }
   | { readonly state: 'unknown' /** Why, in a fixed word. */; readonly because: string }
-  /** Not ended within the time that was waited; it goes on by itself, or waits for what `detail` of its view names. */
-  | { readonly state: OpenStateName; readonly inDoubt: boolean }
+  /** Not ended within the time that was waited; it goes on by itself, or waits for what `detail` names, e.g. `credentials`. */
+  | { readonly state: OpenStateName; readonly inDoubt: boolean; readonly detail: string | null }
 )
 
 /** The intent's outcome as a union; never throws for a state of the protocol. */
@@ -40,7 +41,7 @@ export function outcomeOf(record: IntentRecord, body: Uint8Array | null): Outcom
     case 'unknown':
       return { id, key, state: 'unknown', because: state.because }
     default:
-      return { id, key, state: state.name, inDoubt: isInDoubt(record) }
+      return { id, key, state: state.name, inDoubt: isInDoubt(record), detail: detailOf(record) }
   }
 }
 
@@ -67,13 +68,13 @@ export function answerOrThrow(record: IntentRecord, body: Uint8Array | null): Re
     case 'abandoned':
       throw new AbandonedError(
         state.mayStillHappen,
-        `"${record.id}" was abandoned; it may still happen. To order anew under this id, abandon it with force.`,
+        `"${record.id}" was abandoned; it may still happen. To use this id for a new intent, abandon it with force.`,
         facts,
       )
     case 'unknown':
       throw new OutcomeUnknownError(
         state.because,
-        `Whether "${record.id}" happened is unknown: ${unknownReasons[state.because] ?? state.because}. Do not submit it under a new id; check, retry, resolve or abandon it.`,
+        `Whether "${record.id}" happened is unknown: ${unknownReasons[state.because] ?? state.because}. Do not submit it under a new id: check it, retry it where that is still safe, or resolve or abandon it.`,
         facts,
       )
     default:
@@ -84,11 +85,12 @@ export function answerOrThrow(record: IntentRecord, body: Uint8Array | null): Re
 /** The waiting ended, the intent did not (P36). */
 export function stillOpen(record: IntentRecord): StillOpenError {
   const inDoubt = isInDoubt(record)
+  const detail = detailOf(record)
   const known = inDoubt ? 'it may have been executed' : 'nothing was executed so far'
+  const waits = record.state.name === 'blocked' ? `, waiting for ${detail}` : ''
   return new StillOpenError(
-    record.state.name,
-    inDoubt,
-    `"${record.id}" is still ${record.state.name}; ${known}. It is stored and goes on; submit the same id again to wait for it.`,
+    { state: record.state.name, detail, inDoubt },
+    `"${record.id}" is still ${record.state.name}${waits}; ${known}. It is stored and goes on; submit the same id again to wait for it.`,
     { intentId: record.id, key: record.key },
   )
 }

@@ -25,7 +25,8 @@ export function createPolicies(options: Resolved): Policies {
       const deduplicates = dialect.deduplicates && dialect.methods.includes(request.method)
       // Look-up and void need the server's own name of the operation, so only registered ones have them.
       const retentionMs = settings?.retentionMs ?? dialect.retentionMs
-      const byKey = dialect.byKey && deduplicates && options.keysUrl !== null && registered
+      const operationKnown = !registered || settings !== undefined
+      const byKey = dialect.byKey && deduplicates && options.keysUrl !== null && registered && operationKnown
       return {
         deduplicates,
         retentionMs,
@@ -33,7 +34,7 @@ export function createPolicies(options: Resolved): Policies {
         transitMs: options.transitMs,
         voids: byKey,
         looksUp: byKey,
-        operationKnown: !registered || settings !== undefined,
+        operationKnown,
         maxAttempts: options.retry.attempts,
         backoff: {
           baseMs: options.retry.baseMs,

@@ -302,6 +302,14 @@ export function createRunner(parts: RunnerParts): Runner {
   async function tryDue(found: Loaded): Promise<Stepped['was']> {
     const { record, row } = found
     const due: IntentEvent = { type: 'due' }
+    if (!policies.of(record).operationKnown) {
+      announcer.warnOnce(record.operation, {
+        code: 'operation_unknown',
+        message: `The operation ${record.operation} is not registered here, so its intents are parked. Add it to operations, or call register().`,
+        intentId: record.id,
+        key: record.key,
+      })
+    }
     const effect = exchangeOf(transition(record, due, await contextOf(record, due)))
     if (effect === undefined) return (await advance(found, due, null)).was
     const url = attempts.urlOf(record, effect === 'send' ? 'send' : effect === 'poll' ? 'poll' : 'lookup')

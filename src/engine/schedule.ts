@@ -12,7 +12,7 @@ import type { Resolved } from './options.ts'
 const watchMs = 1000
 /** The longest sleep: hints get lost, clocks jump, and users switch without a word (P33). */
 const longestSleepMs = 60_000
-/** The wait after a look at the store or work on a row that failed; doubled with each look that fails again. */
+/** The wait after a look at the store or work on a row that failed; doubled with each that fails again. */
 const afterFailureMs = 1000
 const toleratedStepMs = 1000
 
@@ -63,6 +63,8 @@ export function createSchedule({
   let backlog: StoredRow[] = []
   /** Revision at which work on a row ended. */
   const fruitless = new Map<string, number>()
+  /** How often in a row work on a row failed. */
+  const failed = new Map<string, number>()
   const recovered = new Set<string>()
   /** Keys of which another context said that they changed, until they are looked at. */
   const looking = new Set<string>()
@@ -206,7 +208,10 @@ export function createSchedule({
   function run(row: StoredRow): void {
     const running = work(row)
       .then(
-        () => void fruitless.set(row.key, row.revision),
+        () => {
+          fruitless.set(row.key, row.revision)
+          failed.delete(row.key)
+        },
         (error: unknown) => {
           // The store failed, or a bug: either way nothing was decided, and the row is looked at again.
           announcer.warn({
@@ -216,7 +221,9 @@ export function createSchedule({
             key: row.key,
             error,
           })
-          defer(row.key, afterFailureMs)
+          const failures = failed.get(row.key) ?? 0
+          failed.set(row.key, failures + 1)
+          defer(row.key, Math.min(afterFailureMs * 2 ** failures, longestSleepMs))
         },
       )
       .then(() => {

@@ -95,7 +95,8 @@ export function setAsideViewOf({ row, reason }: SetAside): SetAsideView {
   return { id: row.id, key: row.key, reason }
 }
 
-function detailOf({ state }: IntentRecord): string | null {
+/** What the intent waits for or why it ended as it did, in a fixed word; null where the state says it all. */
+export function detailOf({ state }: IntentRecord): string | null {
   switch (state.name) {
     case 'waiting':
     case 'unknown':

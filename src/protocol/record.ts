@@ -167,8 +167,9 @@ export function wasUnheard({ state, history }: Pick<IntentRecord, 'state' | 'his
   return state.name === 'waiting' && unheard && last.status === undefined
 }
 
-/** True when the last question could not be asked for want of credentials: new ones are reason enough to ask (P33). */
-export function wasHeldBack({ history }: Pick<IntentRecord, 'history'>): boolean {
+/** True when it could not go on for want of credentials: new ones are reason enough to try (P33). */
+export function wasHeldBack({ state, history }: Pick<IntentRecord, 'state' | 'history'>): boolean {
+  if (state.name === 'blocked') return state.on === 'credentials' || state.on === 'scope'
   return heldBack.has(history.at(-1)?.event ?? '')
 }
 

@@ -283,7 +283,10 @@ export const transitions: Table = {
       ),
     ],
     scopeDiffers: [to({ name: 'blocked', on: 'scope' }, 'P3, H6', [], ['takeBackAttempt', 'slowPoll'])],
-    recovered: doubted('recovered', []),
+    recovered: [
+      to({ name: 'blocked', on: 'operation' }, 'P24', ['!operationKnown'], ['keepDoubt', 'handedOver', 'slowPoll']),
+      ...doubted('recovered', []),
+    ],
     neverDelivered: cleared('never_delivered', ['spareAttemptOffline']),
     refusedWithoutEffect: cleared('refused_for_now', ['handedOver']),
     needsCredentials: [
@@ -373,6 +376,7 @@ export const transitions: Table = {
 
   processing: {
     due: [
+      to('same', 'P24: how its server speaks is not known', ['!operationKnown'], ['slowPoll'], ['persist']),
       to('same', 'P37', ['resultKept'], [], ['persist', 'poll']),
       to(
         { name: 'waiting', because: 'monitor_lost' },
@@ -433,6 +437,7 @@ export const transitions: Table = {
 
   cancelling: {
     due: [
+      to('same', 'P24: how its server speaks is not known', ['!operationKnown'], ['slowPoll'], ['persist']),
       ...endOfVoid(['!windowOpen'], 'void_window_over'),
       to('same', 'P44: repeated until answered', [], ['ask'], ['persist', 'void']),
     ],

@@ -493,6 +493,20 @@ describe('P33: offline, and what wakes the queue', () => {
     }
   })
 
+  it('P33: submits under bad credentials do not send everything that is blocked again and again', async () => {
+    const { network, tab, pass } = world()
+    network.script(answer(401))
+    const only = tab({ scope: () => 'ann', auth: async () => ({ scope: 'ann', headers: {} }) })
+    await submitMany(only, 30)
+    await pass(5000)
+    const before = network.writes().length
+    for (let click = 0; click < 5; click++) {
+      await only.fetch('carts', order(`cart:${click}`, { click })).stored
+      await pass(100)
+    }
+    expect(network.writes().length - before).toBe(5)
+  })
+
   it('P33, H44: the owner who returns finds the intent going on', async () => {
     const { network, tab, pass } = world()
     const server = honestServer()

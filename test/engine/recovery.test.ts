@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { ietf } from '../../src/protocol/dialects/ietf.ts'
 import { none } from '../../src/protocol/dialects/none.ts'
+import { samekey } from '../../src/protocol/dialects/samekey.ts'
 import {
   answer,
   broken,
@@ -352,12 +353,57 @@ describe('P24, B24: an operation that is not known on resume', () => {
     await pass(10 * 60_000)
     expect(await second.fetch.intents.get('checkout:1')).toMatchObject({ state: 'blocked', detail: 'operation' })
     expect(second.notes).toContainEqual(expect.objectContaining({ type: 'state', to: 'blocked' }))
+    expect(second.notes.filter((note) => note.type === 'warning' && note.code === 'operation_unknown')).toHaveLength(1)
     expect(network.writes()).toHaveLength(1)
 
     second.fetch.register('orders.create', operations['orders.create'])
     await pass(1000)
     expect(await second.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded' })
     expect(server.total()).toBe(1)
+  })
+
+  it('B24: nothing is concluded about it from what holds for others: an attempt that was under way is parked in doubt', async () => {
+    const { tab, network, pass } = world()
+    const server = honestServer()
+    network.script(commitThenDrop(server), server.answer)
+    const orders = { match: ({ url }: { url: URL }) => url.pathname === '/orders', dialect: samekey }
+    const first = tab({ dialect: none, operations: { 'orders.create': orders }, retry: { baseMs: day, capMs: day } })
+    network.script(hangs(), server.answer)
+    const { key } = await first.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    first.kill()
+
+    const second = tab({ dialect: none, visibleDeath: true })
+    await pass(2000)
+    expect(await second.fetch.intents.get('checkout:1')).toMatchObject({
+      state: 'blocked',
+      detail: 'operation',
+      inDoubt: true,
+    })
+    await expect(second.fetch.intents.cancel('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
+    second.fetch.register('orders.create', orders)
+    await pass(5000)
+    expect(await second.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded' })
+    expect([...server.effects]).toEqual([[key, 1]])
+  })
+
+  it('P24: nor is a monitor read in another dialect: a failure that its server retries is no success', async () => {
+    const { tab, network, pass } = world()
+    const orders = { match: ({ url }: { url: URL }) => url.pathname === '/orders', dialect: samekey }
+    network.script(answer(202, { location: '/tasks/1', 'retry-after': '5', 'idempotency-expires': 'x' }), () =>
+      Response.json({ id: 't', status: 'failed_retryable' }),
+    )
+    const first = tab({ dialect: none, operations: { 'orders.create': orders } })
+    await first.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    first.kill()
+    const second = tab({ dialect: none, visibleDeath: true })
+    await pass(60_000)
+    expect(await second.fetch.intents.get('checkout:1')).toMatchObject({ state: 'processing' })
+    expect(network.calls).toHaveLength(1)
+    second.fetch.register('orders.create', orders)
+    await pass(1000)
+    expect(await second.fetch.intents.get('checkout:1')).toMatchObject({ state: 'processing', detail: 'retrying' })
   })
 
   it('B24: one that is never registered stays listed under its key, and is never sent', async () => {
