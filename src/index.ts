@@ -78,7 +78,7 @@ export function createClient(options: ClientOptions): Client {
   const instance = ky.create({
     ...options.ky,
     ...(options.baseUrl === undefined ? {} : { prefix: String(options.baseUrl) }),
-    fetch: fetch as typeof globalThis.fetch,
+    fetch,
     retry: 0,
     timeout: false,
     hooks: {

@@ -266,7 +266,7 @@ function healthOf(verdict: Verdict): Health {
 }
 
 /** An answer that was read, as a Response of its own. */
-export function responseOf(heard: AnsweredExchange): Response {
+function responseOf(heard: AnsweredExchange): Response {
   const bodyless = heard.status === 204 || heard.status === 205 || heard.status === 304
   return new Response(bodyless ? null : (heard.body as Uint8Array<ArrayBuffer>), {
     status: heard.status,

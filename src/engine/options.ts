@@ -53,11 +53,11 @@ export interface OperationOptions {
 
 /** Pace and limits of retries (P31). */
 export interface RetryOptions {
-  /** Attempts before samekey gives up by itself: then unknown, or blocked when surely nothing happened (P29). Default is 12. */
+  /** Attempts before samekey gives up by itself: then unknown, or blocked when surely nothing happened (P29). Default is 1000, which the window ends first as a rule. */
   readonly attempts?: number
   /** Upper end of the first wait, in ms. Default is 500. */
   readonly baseMs?: number
-  /** Upper end of any wait of ours, in ms; the server's `Retry-After` is always obeyed. Default is 60000 (1 minute). */
+  /** Upper end of any wait of ours, in ms; the server's `Retry-After` is always obeyed. Default is 120000 (2 minutes). */
   readonly capMs?: number
   /** Most requests of this client on the wire at once. Default is 6. */
   readonly concurrency?: number
@@ -139,7 +139,7 @@ export interface Resolved {
 }
 
 /** The scope of clients that say `anonymous`. */
-export const anonymousScope = 'anonymous'
+const anonymousScope = 'anonymous'
 
 const day = 24 * 3600 * 1000
 
@@ -180,9 +180,9 @@ export function resolveOptions(options: EngineOptions, defaultOrigin: string | n
     )
   }
   const retry = {
-    attempts: count(options.retry?.attempts, 'retry.attempts', 12),
+    attempts: count(options.retry?.attempts, 'retry.attempts', 1000),
     baseMs: duration(options.retry?.baseMs, 'retry.baseMs', 500, 1),
-    capMs: duration(options.retry?.capMs, 'retry.capMs', 60_000, 1),
+    capMs: duration(options.retry?.capMs, 'retry.capMs', 120_000, 1),
     concurrency: count(options.retry?.concurrency, 'retry.concurrency', 6),
     budget: count(options.retry?.budget, 'retry.budget', 20),
   }

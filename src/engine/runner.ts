@@ -22,7 +22,7 @@ import type { Policies } from './policies.ts'
 import type { ServerTime } from './server-time.ts'
 
 /** Answer bodies are kept up to this size (P51). */
-export const storedAnswerBytes = 64 * 1024
+const storedAnswerBytes = 64 * 1024
 
 /** While the platform says offline, a due intent is tried once in so many ms all the same: the hint may be wrong (P33). */
 const offlineProbeMs = 30_000

@@ -69,6 +69,8 @@ export function createSchedule({
   /** Keys of which another context said that they changed, until they are looked at. */
   const looking = new Set<string>()
   let timer: Timer | null = null
+  /** Monotonic ms at which `timer` runs. */
+  let armedUntil = 0
   let passing: Promise<void> | null = null
   let again = false
   let failures = 0
@@ -101,7 +103,9 @@ export function createSchedule({
     timer?.cancel()
     if (stopped) return
     const waiting = announcer.watched().size > 0
-    timer = clock.timer(Math.min(Math.max(ms, 1), MAX_TIMER_MS), wake, waiting)
+    const sleepMs = Math.min(Math.max(ms, 1), MAX_TIMER_MS)
+    armedUntil = clock.monotonic() + sleepMs
+    timer = clock.timer(sleepMs, wake, waiting)
   }
 
   /** One look at the store; resolves with the ms until the next. */
@@ -255,6 +259,8 @@ export function createSchedule({
       wake()
     },
     look(key) {
+      // Should its holder die, somebody has to look when the lease is over that it may have taken now (P49).
+      if (timer !== null && passing === null && armedUntil > clock.monotonic() + options.leaseMs) arm(options.leaseMs)
       const scope = options.scope()
       if (scope === null || stopped || !announcer.isHeard(key)) return
       const isKnown = looking.has(key)

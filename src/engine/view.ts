@@ -123,7 +123,7 @@ export function laneKey(scope: string, kind: 'named' | 'serial', name: string): 
 }
 
 /** The app's name of a stored lane. */
-export function laneName(lane: string): string {
+function laneName(lane: string): string {
   try {
     return (JSON.parse(lane) as [string, string, string])[2]
   } catch {

@@ -18,18 +18,50 @@ export interface Context {
   readonly offline: boolean
 }
 
-type Question = (record: IntentRecord, event: IntentEvent, context: Context) => boolean
+export type Question = (record: IntentRecord, event: IntentEvent, context: Context) => boolean
 
 const purposeIs =
   (...purposes: readonly string[]): Question =>
   ({ state }) =>
     state.name === 'cancelling' && purposes.includes(state.purpose)
 
+/** Name of a guard. */
+export type GuardName =
+  | 'inDoubt'
+  | 'deduplicates'
+  | 'windowOpen'
+  | 'ageUnknown'
+  | 'voids'
+  | 'looksUp'
+  | 'attemptsLeft'
+  | 'asksLeft'
+  | 'operationKnown'
+  | 'laneFree'
+  | 'sendBeforePassed'
+  | 'knownDone'
+  | 'proof'
+  | 'canAsk'
+  | 'unmarkedAgain'
+  | 'resultKept'
+  | 'pollErrorsLeft'
+  | 'monitorYoung'
+  | 'keyExpired'
+  | 'afterTransit'
+  | 'voidForRefusal'
+  | 'voidForFound'
+  | 'voidForAbsent'
+  | 'voidForSendBefore'
+  | 'voidToStop'
+  | 'voidToGiveUp'
+  | 'forced'
+  | 'memoryOver'
+  | 'stillNeeded'
+
 /**
  * Every guard by name. In `sending`, `inDoubt` asks about earlier attempts: the one in flight is what the event speaks
  * of, unless the transport may have repeated it (P30).
  */
-export const guards = {
+export const guards: Readonly<Record<GuardName, Question>> = {
   inDoubt: ({ doubt, state }) => doubt !== null || (state.name === 'sending' && !state.attempt.exact),
   deduplicates: (_record, _event, { policy }) => policy.deduplicates,
   windowOpen: (record, _event, { policy, times }) => isWindowOpen(record, policy, times),
@@ -37,7 +69,7 @@ export const guards = {
   voids: (_record, _event, { policy }) => policy.voids,
   looksUp: (_record, _event, { policy }) => policy.looksUp,
   attemptsLeft: (record, _event, { policy }) => record.spent < policy.maxAttempts,
-  asksLeft: (record, _event, { policy }) => record.asked < policy.maxAttempts,
+  asksLeft: (record, _event, { policy }) => record.asked < policy.maxPollErrors,
   operationKnown: (_record, _event, { policy }) => policy.operationKnown,
   laneFree: (_record, _event, { laneFree }) => laneFree,
   sendBeforePassed: (record, _event, { times }) => record.sendBefore !== null && times.now >= record.sendBefore,
@@ -87,10 +119,8 @@ export const guards = {
     holdsLane(record) ||
     (record.state.name === 'abandoned' && !record.state.freed) ||
     (record.dueAt !== null && times.serverNow !== null && times.serverNow < record.dueAt),
-} as const satisfies Record<string, Question>
+}
 
-/** Name of a guard; `!` in front asks for its opposite. */
-export type GuardName = keyof typeof guards
 export type GuardRef = GuardName | `!${GuardName}`
 
 /** True when every named guard answers as asked. */

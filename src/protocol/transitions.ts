@@ -136,8 +136,8 @@ const due: readonly Rule[] = [
 const proofs: Table['unknown'] = {
   done: [succeeded('P42, P48', [], ['keepAnswer'])],
   doneIncomplete: [succeeded('P42, P48: succeeded without body', [], ['keepAnswer'])],
-  refused: [to({ name: 'rejected' }, 'P42, P48', ['proof'], ['keepAnswer', 'handedOver', 'settle'])],
-  voided: [to({ name: 'cancelled', because: 'voided' }, 'P44', [], ['handedOver', 'settle'])],
+  refused: [to({ name: 'rejected' }, 'P42, P48', ['proof'], ['keepAnswer', 'settle'])],
+  voided: [to({ name: 'cancelled', because: 'voided' }, 'P44', [], ['settle'])],
 }
 
 /** The server is at work on it, as an inquiry found out. */

@@ -4,7 +4,7 @@ import type { IntentEvent } from './events.ts'
 import type { Context } from './guards.ts'
 import { firstHandOver, type IntentRecord } from './record.ts'
 
-type Change = (record: IntentRecord, event: IntentEvent, context: Context) => Partial<IntentRecord>
+export type Change = (record: IntentRecord, event: IntentEvent, context: Context) => Partial<IntentRecord>
 
 function told(event: IntentEvent): number | null {
   return 'retryAfterMs' in event ? event.retryAfterMs : null
@@ -27,8 +27,37 @@ function askPace(record: IntentRecord, event: IntentEvent, context: Context): nu
   return pace(backoffMs(policy.ask, record.asked + 1, random), event, context)
 }
 
+/** Name of an update. */
+export type UpdateName =
+  | 'beginAttempt'
+  | 'takeBackAttempt'
+  | 'spareAttempt'
+  | 'spareAttemptOffline'
+  | 'handedOver'
+  | 'keepDoubt'
+  | 'keepDoubtOfCopies'
+  | 'assumeDoubt'
+  | 'backoff'
+  | 'ask'
+  | 'resetAsked'
+  | 'slowPoll'
+  | 'dueNow'
+  | 'keepWait'
+  | 'dueSoon'
+  | 'notDue'
+  | 'renewAttempts'
+  | 'keepAnswer'
+  | 'dropAnswer'
+  | 'countUnmarked'
+  | 'releaseLane'
+  | 'releaseLaneIfSkipped'
+  | 'settle'
+  | 'acknowledge'
+  | 'rememberLonger'
+  | 'forgetSeenTime'
+
 /** Every update by name. Each sees the record as the updates before it left it, still in its old state. */
-export const updates = {
+export const updates: Readonly<Record<UpdateName, Change>> = {
   /** One more attempt. A record that is not in doubt starts afresh, whatever clock values it has seen (P35, H53). */
   beginAttempt: ({ attempts, spent, doubt, seenAt }, _event, { times }) => ({
     attempts: attempts + 1,
@@ -90,7 +119,4 @@ export const updates = {
   rememberLonger: (_record, _event, { times, policy }) => ({ dueAt: times.now + policy.rememberMs }),
   /** A clock value of a run whose clock was wrong is worth nothing: the record starts afresh (P35). */
   forgetSeenTime: (_record, _event, { times }) => ({ seenAt: times.now }),
-} as const satisfies Record<string, Change>
-
-/** Name of an update. */
-export type UpdateName = keyof typeof updates
+}

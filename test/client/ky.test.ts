@@ -546,7 +546,7 @@ describe('an existing ky instance', () => {
       headers: { 'x-app': 'shop' },
       hooks: { beforeRequest: [({ request }) => request.headers.set('x-hook', '1')] },
     })
-    const safe = existing.extend({ fetch: only.fetch as typeof fetch, retry: 0, timeout: false })
+    const safe = existing.extend({ fetch: only.fetch, retry: 0, timeout: false })
     const order = safe.post('orders', { json: { item: 'tea' }, headers: { 'samekey-intent': 'checkout:1' } }).json()
     await pass(60_000)
     expect(await order).toEqual({ id: network.calls[0]!.key })
@@ -560,7 +560,7 @@ describe('an existing ky instance', () => {
   it('passes what it does not know of an intent on: the name as an option', async () => {
     const { network, tab, pass } = world()
     const only = tab()
-    const safe = ky.create({ fetch: only.fetch as typeof fetch, retry: 0, timeout: false })
+    const safe = ky.create({ fetch: only.fetch, retry: 0, timeout: false })
     const options = { json: {}, intent: 'checkout:1', key: { value: 'k-1', since: 'new' } }
     const write = safe.post(`${origin}/orders`, options)
     await pass(1000)
@@ -571,7 +571,7 @@ describe('an existing ky instance', () => {
   it("the client's own fetch serves it too", async () => {
     const { client, network, pass } = clientWorld()
     const { api } = client()
-    const safe = ky.create({ fetch: api.fetch as typeof fetch, retry: 0, timeout: false })
+    const safe = ky.create({ fetch: api.fetch, retry: 0, timeout: false })
     const write = safe.post(`${origin}/orders`, { json: {}, headers: { 'samekey-intent': 'a' } })
     const direct = api.post('orders', { intent: 'a', json: {} })
     await pass(1000)

@@ -119,7 +119,7 @@ describe('P34: serial', () => {
     await put(only, 'v2', 2).stored
     await pass(minute)
     network.script(created())
-    await pass(day)
+    await pass(60 * minute)
     expect(await only.fetch.intents.get('v1')).toMatchObject({ state: 'unknown' })
     expect(await only.fetch.intents.get('v2')).toMatchObject({ state: 'blocked', detail: 'lane' })
     expect(network.writes().map(({ body }) => body)).toEqual(['1', '1'])
@@ -185,7 +185,7 @@ describe('P34, B106: named lanes', () => {
     const only = tab()
     await step(only, 'create').stored
     await step(only, 'publish').stored
-    await pass(day)
+    await pass(60 * minute)
     expect(network.writes()).toHaveLength(1)
     expect(await only.fetch.intents.get('publish')).toMatchObject({ state: 'blocked', detail: 'lane' })
     expect(only.notes).toContainEqual(

@@ -183,13 +183,13 @@ describe('P29: attempts exhausted', () => {
     network.script(answer(429))
     const only = tab({ retry: { attempts: 3 } })
     await only.fetch('orders', order('checkout:1')).stored
-    await pass(day)
+    await pass(60 * minute)
     const view = await only.fetch.intents.get('checkout:1')
     expect(view).toMatchObject({ state: 'blocked', detail: 'attempts', inDoubt: false, attempts: 3 })
     expect(network.writes()).toHaveLength(3)
     only.fetch.authChanged()
     only.setOnline(true)
-    await pass(day)
+    await pass(60 * minute)
     expect(network.writes()).toHaveLength(3)
 
     network.script(server.answer)
@@ -204,7 +204,7 @@ describe('P29: attempts exhausted', () => {
     network.script(answer(429))
     const only = tab({ retry: { attempts: 2 } })
     await only.fetch('orders', order('checkout:1')).stored
-    await pass(day)
+    await pass(60 * minute)
     expect(await only.fetch.intents.cancel('checkout:1')).toMatchObject({ state: 'cancelled' })
     expect(network.calls).toHaveLength(2)
   })

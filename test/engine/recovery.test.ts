@@ -91,7 +91,7 @@ describe('P20, F6: found as sending, and the holder is gone', () => {
     small.network.script(hangs())
     await diedSending(small, { dialect: none })
     const second = small.tab({ dialect: none, visibleDeath: true })
-    await small.pass(day)
+    await small.pass(hour)
     expect(await second.fetch.intents.get('checkout:1')).toMatchObject({
       state: 'unknown',
       detail: 'server_does_not_deduplicate',
@@ -103,9 +103,11 @@ describe('P20, F6: found as sending, and the holder is gone', () => {
     const small = world()
     small.network.script(hangs())
     await diedSending(small)
-    await small.pass(day)
+    small.clock.jump(day)
     const second = small.tab()
-    await small.pass(7 * day)
+    await small.pass(hour)
+    small.clock.jump(7 * day)
+    await small.pass(hour)
     const { intents } = await second.fetch.intents.list({ inbox: true })
     expect(intents).toMatchObject([{ id: 'checkout:1', state: 'unknown', detail: 'window_over', method: 'POST' }])
     expect(intents[0]?.url).toBe(`${origin}/orders`)
@@ -414,7 +416,7 @@ describe('P24, B24: an operation that is not known on resume', () => {
     await pass(0)
     first.kill()
     const second = tab({ visibleDeath: true })
-    await pass(2 * day)
+    await pass(hour)
     const { intents } = await second.fetch.intents.list()
     expect(intents).toMatchObject([{ id: 'checkout:1', key: network.writes()[0]?.key }])
     expect(network.writes()).toHaveLength(1)

@@ -111,8 +111,8 @@ describe('P32: Retry-After is obeyed, in every form', () => {
   })
 
   it('B63: a wait of 31 years is kept as one, and neither overflows nor comes back at once', async () => {
-    expect(await waitAfter(answer(429, { 'retry-after': '1000000000' }), 2 * day)).toBeNull()
-    expect(await waitAfter(answer(429, { 'retry-after': '9'.repeat(400) }), 2 * day)).toBeNull()
+    expect(await waitAfter(answer(429, { 'retry-after': '1000000000' }), day / 12)).toBeNull()
+    expect(await waitAfter(answer(429, { 'retry-after': '9'.repeat(400) }), day / 12)).toBeNull()
   })
 
   it('P32, P35: a wait beyond the window of an intent in doubt ends as unknown when the window ends, not when the wait does', async () => {

@@ -23,7 +23,7 @@ describe('P36: sendBefore', () => {
       detail: 'send_before_passed',
       inDoubt: false,
     })
-    await pass(day)
+    await pass(hour)
     expect(network.writes()).toHaveLength(1)
   })
 
@@ -34,7 +34,7 @@ describe('P36: sendBefore', () => {
     before.setOnline(false)
     await before.fetch('orders', { ...order('checkout:1'), sendBefore: new Date(clock.now() + 2 * day) }).stored
     before.kill()
-    await pass(3 * day)
+    clock.jump(3 * day)
     const after = tab()
     await pass(minute)
     expect(await after.fetch.intents.get('checkout:1')).toMatchObject({
@@ -60,7 +60,7 @@ describe('P36: sendBefore', () => {
     })
     expect(network.writes()).toHaveLength(sent)
     expect(network.calls.at(-1)?.method).toBe('DELETE')
-    await pass(day)
+    await pass(hour)
     expect(network.writes()).toHaveLength(sent)
   })
 
@@ -70,7 +70,7 @@ describe('P36: sendBefore', () => {
     const only = tab({ retry: { attempts: 1000 } })
     const limit = clock.now() + 10 * minute
     await only.fetch('orders', { ...order('checkout:1'), sendBefore: limit }).stored
-    await pass(day)
+    await pass(hour)
     expect(await only.fetch.intents.get('checkout:1')).toMatchObject({
       state: 'unknown',
       detail: 'send_before_passed',

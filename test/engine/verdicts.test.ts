@@ -290,10 +290,11 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
   })
 
   it('section 6: 409 in progress is bounded by the window: unknown, not an endless question', async () => {
-    const { view, network, pass } = await live([problem(409, 'idempotency_in_progress')], day)
+    const operations = { orders: { match: () => true, retentionMs: 60 * minute } }
+    const { view, network, pass } = await live([problem(409, 'idempotency_in_progress')], 60 * minute, { operations })
     expect(view).toMatchObject({ state: 'unknown', detail: 'window_over' })
     const sent = network.writes().length
-    await pass(day)
+    await pass(60 * minute)
     expect(network.writes()).toHaveLength(sent)
   })
 
@@ -301,11 +302,11 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
     const conflict = problem(409, 'idempotency_conflict')
     const first = await live([conflict], 0)
     expect(first.view).toMatchObject({ state: 'conflicted', inDoubt: false })
-    await first.pass(day)
+    await first.pass(60 * minute)
     expect(first.network.writes()).toHaveLength(1)
     const doubtful = await live(['lost', conflict], minute)
     expect(doubtful.view).toMatchObject({ state: 'unknown', detail: 'conflict_in_doubt' })
-    await doubtful.pass(day)
+    await doubtful.pass(60 * minute)
     expect(doubtful.network.writes()).toHaveLength(2)
   })
 
@@ -324,7 +325,7 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
   it('F18, B75: a replayed 500 stops at once: unknown, and never a loop', async () => {
     const { view, network, pass } = await live([answer(500), answer(500, { 'idempotent-replayed': 'true' })], minute)
     expect(view).toMatchObject({ state: 'unknown', detail: 'stored_failure' })
-    await pass(day)
+    await pass(60 * minute)
     expect(network.writes()).toHaveLength(2)
   })
 
@@ -412,7 +413,7 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
     })
     expect(view).toMatchObject({ state: 'unknown', detail: 'window_over' })
     const sent = network.writes().length
-    await pass(day)
+    await pass(60 * minute)
     expect(network.writes()).toHaveLength(sent)
   })
 
@@ -428,7 +429,7 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
     expect(small.network.calls.map(({ method }) => method)).toEqual(['POST', 'POST', 'DELETE'])
     const response = await only.fetch('orders', jsonOrder)
     expect(await response.text()).toBe('too much tea')
-    await small.pass(day)
+    await small.pass(60 * minute)
     expect(small.network.calls).toHaveLength(3)
   })
 
@@ -471,7 +472,7 @@ describe('P27: nothing that may have taken effect is reported as rejected, faile
       retry: { attempts: 4 },
     })
     expect(view).toMatchObject({ state: 'unknown', detail: 'attempts_spent', attempts: 4 })
-    await pass(day)
+    await pass(60 * minute)
     expect(network.writes()).toHaveLength(4)
   })
 
@@ -561,7 +562,7 @@ describe('P41, H59: markers that a cross-origin page cannot read', () => {
     small.network.script(unmarked)
     const only = small.tab({ replace: { pageOrigin: 'https://shop.example.com' } })
     await only.fetch('orders', jsonOrder).stored
-    await small.pass(day)
+    await small.pass(60 * minute)
     expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'markers_unreadable' })
     expect(small.network.writes()).toHaveLength(2)
     const warnings = only.notes.filter((note) => note.type === 'warning' && note.code === 'markers_unreadable')

@@ -54,7 +54,9 @@ describe('P35: the window', () => {
       }
       expect(view).toMatchObject({ state: 'unknown', detail: 'window_over', inDoubt: true })
       expect(next.notes).toContainEqual(expect.objectContaining({ type: 'state', to: 'unknown' }))
-      await small.pass(2 * day)
+      await small.pass(hour)
+      small.clock.jump(2 * day)
+      await small.pass(hour)
       expect(small.network.writes()).toHaveLength(1)
       // Only a person settles it: sending is not offered any more.
       await expect(next.fetch.intents.retry('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
@@ -181,7 +183,7 @@ describe('P35, P47, H9: the last synchronous check', () => {
     await small.pass(2 * minute)
     expect(await other.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded' })
     const sent = small.network.writes().length
-    await small.pass(3 * day)
+    small.clock.jump(3 * day)
     frozen.thaw()
     await small.pass(minute)
     expect(small.network.writes()).toHaveLength(sent)
@@ -196,7 +198,7 @@ describe('P35, P47, H9: the last synchronous check', () => {
     const { frozen } = freezingAtMark(small)
     await frozen.fetch('orders', order('checkout:1')).stored
     await small.pass(1000)
-    await small.pass(3 * day)
+    small.clock.jump(3 * day)
     frozen.thaw()
     await small.pass(minute)
     // It reads again, begins a new attempt with a new mark, and says age 0.

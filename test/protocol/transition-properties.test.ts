@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { decodeRecord, encodeRecord } from '../../src/protocol/codec.ts'
 import type { EventName, IntentEvent } from '../../src/protocol/events.ts'
 import type { Context } from '../../src/protocol/guards.ts'
@@ -8,6 +8,8 @@ import { isOpen, isSettled, rank } from '../../src/protocol/states.ts'
 import { type Step, transition } from '../../src/protocol/transition.ts'
 import { isWindowOpen } from '../../src/protocol/window.ts'
 import { anyEvent, DAY, HOUR, NONE, NOW, PLAIN, POLICY, record } from '../support/machine.ts'
+
+vi.setConfig({ testTimeout: 30_000 })
 
 /** What only a person, or a check that a person asked for, brings about. */
 const byPerson: ReadonlySet<EventName> = new Set<EventName>([

@@ -394,6 +394,8 @@ describe('clocks and windows', () => {
         doubt: { at: NOW },
       })
       expect(inCase(back, name, { policy: PLAIN })).toEqual({ name: 'unknown', because: 'age_unknown' })
+      const asked = { ...back, asked: POLICY.maxAttempts }
+      expect(inCase(asked, name)).toEqual({ name: 'unknown', because: 'age_unknown' })
     }
   })
 

@@ -121,6 +121,34 @@ describe('states', () => {
     ).toEqual([])
   })
 
+  it('P44, H1: a void begins at once, anew, and only where the server offers it and surely remembers', () => {
+    const begins = (row: Row): boolean => target(row) === 'cancelling' && row.state !== 'cancelling'
+    expect(breaking(({ rule }) => rule.when.includes('voids') && rule.when.includes('windowOpen'), begins)).toEqual([])
+    expect(breaking(({ rule }) => rule.set.includes('dueNow') && rule.set.includes('resetAsked'), begins)).toEqual([])
+  })
+
+  it('P39: asking a monitor begins at its own pace', () => {
+    const begins = (row: Row): boolean => target(row) === 'processing' && row.state !== 'processing'
+    expect(breaking(({ rule }) => rule.set.includes('ask') && rule.set.includes('resetAsked'), begins)).toEqual([])
+  })
+
+  it('P22: whatever an answer ends keeps that answer', () => {
+    const answers: ReadonlySet<EventName> = new Set<EventName>([
+      'done',
+      'doneIncomplete',
+      'refused',
+      'conflict',
+      'expired',
+    ])
+    const ends = ({ state, event, rule }: Row): boolean =>
+      answers.has(event) &&
+      !isSettled(state) &&
+      isSettled(target({ state, event, rule, index: 0 })) &&
+      // What was found comes with its own answer, and what is given up has none.
+      !rule.when.some((ref) => ['voidForFound', 'voidToGiveUp', 'knownDone'].includes(ref))
+    expect(breaking(({ rule }) => rule.set.includes('keepAnswer'), ends)).toEqual([])
+  })
+
   it('P33: every row that stays open says when it goes on, waits for a lane or a person, or leaves its time alone', () => {
     const sets = ['backoff', 'ask', 'slowPoll', 'dueNow', 'dueSoon', 'keepWait']
     const stays = (row: Row): boolean => isOpen(target(row)) && row.state !== target(row)

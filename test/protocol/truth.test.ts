@@ -1,9 +1,10 @@
 /**
  * A small world: one intent on one device, one server that keeps PROTOCOL.md sections 12 and 16, and a network that
  * loses, delays and answers as it likes. Whatever happens there, what the machine says must be true of the server.
+ * `SAMEKEY_RUNS=1000000` searches for longer.
  */
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { IntentEvent } from '../../src/protocol/events.ts'
 import type { Policy } from '../../src/protocol/policy.ts'
 import { firstHandOver, type IntentRecord, isInDoubt } from '../../src/protocol/record.ts'
@@ -11,6 +12,9 @@ import { isSettled } from '../../src/protocol/states.ts'
 import { transition } from '../../src/protocol/transition.ts'
 import { ageSeconds, isWindowOpen } from '../../src/protocol/window.ts'
 import { answer, event, HOUR, MONITOR, NONE, NOW, PLAIN, POLICY, record } from '../support/machine.ts'
+
+const runs = Number(process.env.SAMEKEY_RUNS ?? 5000)
+vi.setConfig({ testTimeout: 30_000 + runs })
 
 /** Two hours, so that random waits often leave the window. */
 const RETENTION = 2 * HOUR
@@ -338,7 +342,7 @@ describe('a world in which anything gets lost, late or refused', () => {
         world.end()
         world.check()
       }),
-      { numRuns: Number(process.env.SAMEKEY_RUNS ?? 5000) },
+      { numRuns: runs },
     )
   })
 })

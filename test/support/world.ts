@@ -66,6 +66,8 @@ export interface Tab {
 export interface TabOptions extends Partial<FetchOptions> {
   /** Dies at this port operation (1 is the first), before or after it took effect. */
   readonly dieAt?: { readonly operation: number; readonly when: 'before' | 'after' }
+  /** Stands still once this store operation (1 is the first) took effect, until `thaw`: as a page in the background does. */
+  readonly freezeAt?: number
   /** Replaces parts of the platform. */
   readonly replace?: Partial<Platform>
   /** Wraps the store: for failures. */
@@ -123,7 +125,7 @@ export function world(): World {
   }
 
   function tab(options: TabOptions = {}): Tab {
-    const { dieAt, replace, wrapStore, visibleDeath = false, ...rest } = options
+    const { dieAt, freezeAt, replace, wrapStore, visibleDeath = false, ...rest } = options
     const holder = `tab${++tabs}`
     const notes: Note[] = []
     let isDead = false
@@ -131,12 +133,19 @@ export function world(): World {
     let thawed: () => void = () => {}
     let online = true
     let operation = 0
+    let storeOperation = 0
     const wakers = new Set<(why: 'online' | 'visible') => void>()
     const never = new Promise<never>(() => {})
 
     function kill(): void {
       isDead = true
       dead.add(holder)
+    }
+
+    function freeze(): void {
+      frozen = new Promise((resolve) => {
+        thawed = resolve
+      })
     }
 
     async function port<T>(run: () => Promise<T>): Promise<T> {
@@ -170,7 +179,10 @@ export function world(): World {
         const value: unknown = Reflect.get(target, name)
         if (typeof value !== 'function') return value
         return (...args: unknown[]) =>
-          port(() => (value as (...args: unknown[]) => Promise<unknown>).apply(target, args))
+          port(() => {
+            if (++storeOperation === freezeAt) freeze()
+            return (value as (...args: unknown[]) => Promise<unknown>).apply(target, args)
+          })
       },
     })
 
@@ -237,11 +249,7 @@ export function world(): World {
       store: inner,
       platform,
       kill,
-      freeze() {
-        frozen = new Promise((resolve) => {
-          thawed = resolve
-        })
-      },
+      freeze,
       thaw() {
         frozen = null
         thawed()
