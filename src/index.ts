@@ -131,7 +131,7 @@ export function createClient(options: ClientOptions): Client {
  * A name for an intent that has no stable one (P2). Mint it where the user decides, and hold it until the outcome is known:
  * whoever mints another one for the same thing makes a second intent.
  *
- * @throws Error when there is no secure source of randomness.
+ * @throws ConfigError when there is no secure source of randomness (P12).
  * @example
  * ```ts
  * import { newIntent } from 'samekey'

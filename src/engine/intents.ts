@@ -5,6 +5,7 @@ import type { IntentEvent } from '../protocol/events.ts'
 import { type Answer, type IntentRecord, isInDoubt } from '../protocol/record.ts'
 import { isSettled, type StateName } from '../protocol/states.ts'
 import { isForgettable } from '../protocol/submission.ts'
+import { keptHeaders } from '../protocol/verdict.ts'
 import type { Announcer } from './announcer.ts'
 import type { AskApp } from './app-code.ts'
 import { isSetAside, keyOf, type Ledger, type Loaded, type SetAside } from './ledger.ts'
@@ -462,13 +463,10 @@ function salvage(
 async function answerFrom(response: Response | undefined): Promise<{ answer: Answer | null; body: Uint8Array | null }> {
   if (response === undefined) return { answer: null, body: null }
   const body = new Uint8Array(await response.arrayBuffer())
-  const headers = [...response.headers]
-    .map(([name, value]) => [name.toLowerCase(), value] as const)
-    .filter(([name]) => name !== 'set-cookie')
   return {
     answer: {
       status: response.status,
-      headers,
+      headers: keptHeaders(response.headers),
       url: response.url,
       body: body.length === 0 ? 'empty' : 'stored',
       replayed: false,

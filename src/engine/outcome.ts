@@ -111,7 +111,8 @@ function responseFor(record: IntentRecord, bytes: Uint8Array | null): Response {
   const headers = (answer?.headers ?? []).map(([name, value]) => [name, value] as [string, string])
   const bodyless = status === 204 || status === 205 || status === 304
   const state = answer?.body ?? 'not_given'
-  const there = state === 'empty' || bytes !== null
+  // An answer whose body the server does not keep has an empty one instead: that is no value either.
+  const there = state === 'empty' || (bytes !== null && state !== 'omitted_by_server')
   const missing = bodyless || there ? null : notStored(record, state === 'stored' ? 'not_given' : state)
   const body = missing === null ? ((bytes ?? new Uint8Array()) as Uint8Array<ArrayBuffer>) : failing(missing)
   const response = new Response(bodyless ? null : body, { status, headers })

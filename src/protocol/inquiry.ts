@@ -9,7 +9,15 @@ import { readProblem } from './problem.ts'
 import type { Answer } from './record.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { parseTimestamp } from './timestamp.ts'
-import { type AnsweredExchange, answerOf, type Exchange, hasProof, hear, isOfWantedType } from './verdict.ts'
+import {
+  type AnsweredExchange,
+  answerOf,
+  type Exchange,
+  hasProof,
+  hear,
+  isOfWantedType,
+  keptHeaders,
+} from './verdict.ts'
 import { type MonitorDocument, readMonitor } from './wire.ts'
 
 /** What was asked. */
@@ -108,11 +116,11 @@ function storedAnswer({ response, error }: MonitorDocument, status: number): Ans
     const headers = error === undefined ? [] : ([['content-type', 'application/problem+json']] as const)
     return { status, headers, url: '', body: error === undefined ? 'not_given' : 'stored', replayed: true }
   }
-  const headers = Object.entries(response.headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  const headers = keptHeaders(Object.entries(response.headers))
   const omitted = headers.some(([name, value]) => name === 'idempotency-body' && value === 'omitted')
   return {
     status: response.status,
-    headers: headers.filter(([name]) => name !== 'set-cookie'),
+    headers,
     url: '',
     body: omitted ? 'omitted_by_server' : response.body === '' ? 'empty' : 'stored',
     replayed: true,

@@ -94,11 +94,6 @@ export function isOut(pace: OriginPace, policy: PacePolicy): boolean {
   return pace.failures >= policy.outageAfter
 }
 
-/** Something changed, so that the next probe need not wait its time. */
-export function forgiven(pace: OriginPace): OriginPace {
-  return { ...pace, failedAt: Number.NEGATIVE_INFINITY }
-}
-
 /** Learns from an attempt's end. `pauseMs` is the server's own word, null when it gave none. */
 export function report(
   pace: OriginPace,

@@ -329,11 +329,11 @@ export const transitions: Table = {
       succeeded('section 6, H58: succeeded without body', [], ['keepAnswer']),
     ],
     conflict: [
-      ...unknown('conflict_in_doubt', 'section 6, H22', ['inDoubt'], ['handedOver']),
+      ...unknown('conflict_in_doubt', 'section 6, H22', ['inDoubt']),
       to({ name: 'conflicted' }, 'F8', [], ['keepAnswer', 'handedOver', 'settle']),
     ],
     expired: [
-      ...unknown('expired_in_doubt', 'section 6', ['inDoubt'], ['handedOver']),
+      ...unknown('expired_in_doubt', 'section 6', ['inDoubt']),
       to({ name: 'rejected' }, 'section 6: not executed', [], ['keepAnswer', 'handedOver', 'settle']),
     ],
     voided: [to({ name: 'cancelled', because: 'voided' }, 'section 6', [], ['handedOver', 'settle'])],

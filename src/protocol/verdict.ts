@@ -192,12 +192,17 @@ const unkept: ReadonlySet<string> = new Set([
   'keep-alive',
 ])
 
+/** The headers of an answer that may be kept, names in lower case. */
+export function keptHeaders(headers: Iterable<HeaderPair>): HeaderPair[] {
+  return [...headers].map(([name, value]) => [name.toLowerCase(), value] as const).filter(([name]) => !unkept.has(name))
+}
+
 /** The answer as the record keeps it; its bytes go beside it. */
 export function answerOf(exchange: AnsweredExchange, dialect: Dialect): Answer {
   const heard = hear(exchange)
   return {
     status: exchange.status,
-    headers: exchange.headers.filter(([name]) => !unkept.has(name)),
+    headers: keptHeaders(exchange.headers),
     url: exchange.url,
     body: bodyOf(exchange, heard),
     replayed: isReplay(heard, dialect),

@@ -283,6 +283,26 @@ describe('P31, B68: an outage is not made worse', () => {
     expect(densest(rest, 100)).toBeLessThan(6)
   })
 
+  it('P31: what was put off while a probe was under way follows soon after its success, however long the outage was', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(broken())
+    const only = tab({ retry: { attempts: 1000 } })
+    await only.fetch('orders', order('old')).stored
+    await pass(20 * minute)
+    network.script(later(clock, 500, server.answer))
+    await only.fetch('orders', order('probe', { n: 2 })).stored
+    await pass(0)
+    const probe = network.writes().at(-1)!
+    expect(probe.body).toContain('"n":2')
+    // A person is impatient: the old one is due now, and has to wait for the probe.
+    await only.fetch.intents.retry('old')
+    await pass(499)
+    expect(network.writes().at(-1)).toBe(probe)
+    await pass(2600)
+    expect(server.total()).toBe(2)
+  })
+
   it('P31: the retry budget of an origin bounds the retries of all its intents together', async () => {
     const { clock, network, tab, pass } = world()
     let served = 0
@@ -367,6 +387,23 @@ describe('P33: offline, and what wakes the queue', () => {
     after.setOnline(true)
     await pass(5000)
     expect(server.total()).toBe(2)
+  })
+
+  it('P31, P33: what was submitted offline goes out within seconds of `online`, not all at once', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(server.answer)
+    const only = tab()
+    only.setOnline(false)
+    await submitMany(only, 5)
+    await pass(10_000)
+    expect(network.writes()).toHaveLength(0)
+    const woken = clock.now()
+    only.setOnline(true)
+    await pass(2100)
+    const times = network.writes().map(({ at }) => at - woken)
+    expect(times).toHaveLength(5)
+    expect(new Set(times).size).toBe(5)
   })
 
   it('P33: days offline spend no attempts, and there is no storm of useless ones', async () => {

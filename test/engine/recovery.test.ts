@@ -285,6 +285,22 @@ describe('P21: one start-up', () => {
     expect((fourth?.at ?? 0) - (third?.at ?? 0)).toBeGreaterThanOrEqual(600_000)
   })
 
+  it('P21: what an earlier run left is gone through once, however long this one lasts', async () => {
+    const { tab, pass } = world()
+    let lists = 0
+    tab({
+      wrapStore: (store) => ({
+        ...store,
+        list(...args) {
+          lists++
+          return store.list(...args)
+        },
+      }),
+    })
+    await pass(30 * 60_000)
+    expect(lists).toBe(1)
+  })
+
   it('P21, P33: a store that cannot be read at the start is tried again, and what was left open goes on', async () => {
     const { tab, network, pass } = world()
     const server = honestServer()

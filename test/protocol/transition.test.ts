@@ -198,6 +198,7 @@ describe('pace', () => {
       dueAt: NOW + 8000,
     })
     expect(inCase(secondAttempt(), 'inProgress', { now: NOW + DAY })).toEqual(unknown)
+    expect(step(secondAttempt(), 'inProgress', { now: NOW + DAY }).record.spent).toBe(1)
     expect(inCase(firstAttempt(), 'inProgress', { policy: NONE })).toMatchObject({
       because: 'server_does_not_deduplicate',
     })
@@ -353,7 +354,9 @@ describe('a refusal without proof, where the server voids (H61)', () => {
     expect(step(refusal, 'done').record).toMatchObject({ state: { name: 'succeeded' }, answer: { status: 201 } })
     const proven = event('refused', { proof: true, answer: answer({ status: 402 }) })
     expect(step(refusal, proven).record).toMatchObject({ state: { name: 'rejected' }, answer: { status: 402 } })
-    expect(step(refusal, 'stillProcessing').record).toMatchObject({ state: { name: 'processing' }, answer: null })
+    for (const name of ['stillProcessing', 'accepted'] as const) {
+      expect(step(refusal, name).record).toMatchObject({ state: { name: 'processing' }, answer: null })
+    }
   })
 
   it('P27: where the void cannot be had, it is unknown, and the refusal is not its answer', () => {
@@ -507,6 +510,7 @@ describe('processing', () => {
     const spent = inDoubt(processing, { spent: POLICY.maxAttempts })
     expect(inCase(spent, 'clientMayRetry')).toEqual({ name: 'unknown', because: 'attempts_spent' })
     expect(inCase(working, 'clientMayRetry', { now: NOW + DAY })).toEqual(unknown)
+    expect(inCase(working, 'clientMayRetry', { policy: NONE })).toEqual(unknown)
   })
 
   it('B88: a monitor that is missing right after the 202 is borne for a while', () => {
@@ -529,7 +533,10 @@ describe('processing', () => {
     expect(failing.state).toMatchObject({ monitor: { errors: 3 } })
     expect(lived(failing, 'stillProcessing').state).toMatchObject({ monitor: { errors: 0 } })
     expect(inCase(failing, 'inquiryFailed')).toEqual({ name: 'waiting', because: 'monitor_lost' })
-    expect(inCase(failing, 'inquiryFailed', { policy: NONE })).toEqual({ name: 'unknown', because: 'monitor_lost' })
+    const lost = { name: 'unknown', because: 'monitor_lost' }
+    expect(inCase(failing, 'inquiryFailed', { policy: NONE })).toEqual(lost)
+    expect(inCase(failing, 'inquiryFailed', { now: NOW + DAY })).toEqual(lost)
+    expect(inCase({ ...failing, spent: POLICY.maxAttempts }, 'inquiryFailed')).toEqual(lost)
   })
 
   it('P39, B92: polls keep the pace told, a minimum, and a pace that grows', () => {
@@ -548,6 +555,8 @@ describe('processing', () => {
     expect(inCase(kept, 'due', { now: NOW + HOUR })).toEqual({ name: 'waiting', because: 'monitor_lost' })
     expect(step(kept, 'due', { now: NOW + HOUR, serverNow: NOW }).effects).toContain('poll')
     expect(inCase(kept, 'due', { now: NOW + DAY })).toEqual({ name: 'unknown', because: 'result_expired' })
+    const never = { now: NOW + HOUR, policy: NONE }
+    expect(inCase(kept, 'due', never)).toEqual({ name: 'unknown', because: 'result_expired' })
   })
 
   it('P3, P38: without credentials or under another account a poll waits, and nothing is concluded', () => {
@@ -625,13 +634,22 @@ describe('reconcile (P43)', () => {
   })
 
   it('P43: what is found while a void is under way counts too, and once the intent was abandoned', () => {
-    expect(inCase(inDoubt(cancelling('cancel')), 'foundElsewhere')).toEqual(cancelling('found'))
+    const found = event('foundElsewhere', { answer: answer({ status: 200 }) })
+    expect(step(inDoubt(cancelling('cancel'), { dueAt: NOW + HOUR }), found).record).toMatchObject({
+      state: cancelling('found'),
+      answer: { status: 200 },
+      dueAt: NOW,
+    })
+    nothing(inDoubt(cancelling('found')), 'refused')
     expect(inCase(inDoubt(cancelling('found')), 'due', { now: NOW + DAY })).toEqual({
       name: 'succeeded',
       by: 'reconcile',
     })
     const abandoned = record({ state: { name: 'abandoned', mayStillHappen: true, freed: false }, settledAt: NOW })
-    expect(inCase(abandoned, 'foundElsewhere')).toEqual({ name: 'succeeded', by: 'reconcile' })
+    expect(step(abandoned, found).record).toMatchObject({
+      state: { name: 'succeeded', by: 'reconcile' },
+      answer: { status: 200 },
+    })
   })
 
   it('P43, H36: not found is no proof: cancelled only after a void', () => {
@@ -785,6 +803,10 @@ describe('the person who settles it (P45)', () => {
   it('P45: giving up while a void is under way goes on with the void, or says that it may still happen', () => {
     const voiding = inDoubt(cancelling('refusal'), { answer: answer({ status: 422 }) })
     expect(step(voiding, 'abandonAsked').record).toMatchObject({ state: cancelling('abandon'), answer: null })
+    expect(step(voiding, 'resolvedNotHappened').record).toMatchObject({ state: cancelling('resolve'), answer: null })
+    const over = { name: 'abandoned', mayStillHappen: true, freed: false }
+    expect(inCase(voiding, 'resolvedNotHappened', { now: NOW + DAY })).toEqual(over)
+    expect(inCase(inDoubt(cancelling('found')), 'resolvedNotHappened')).toEqual({ name: 'succeeded', by: 'reconcile' })
     expect(inCase(voiding, event('abandonAsked', { force: true }))).toMatchObject({ name: 'abandoned', freed: true })
     expect(inCase(voiding, 'abandonAsked', { now: NOW + DAY })).toMatchObject({ name: 'abandoned', freed: false })
   })
@@ -874,7 +896,11 @@ describe('lanes (P34)', () => {
     expect(step(firstAttempt(head), 'skipAsked').record).toMatchObject({
       state: cancelling('skip'),
       laneReleased: false,
+      doubt: { at: NOW, serverAt: null },
     })
+    nothing(firstAttempt(head), 'skipAsked', { policy: PLAIN })
+    nothing(firstAttempt(head), 'skipAsked', { now: NOW + DAY })
+    nothing(firstAttempt(head), 'cancelAsked', { now: NOW + DAY })
   })
 
   it('P34: the lane goes on once the void has its end, whichever', () => {

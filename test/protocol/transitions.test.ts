@@ -132,6 +132,33 @@ describe('states', () => {
     expect(breaking(({ rule }) => rule.set.includes('ask') && rule.set.includes('resetAsked'), begins)).toEqual([])
   })
 
+  it('P39, B92: whatever a question brings, the next one has its time', () => {
+    const questions: ReadonlySet<EventName> = new Set<EventName>([
+      'stillProcessing',
+      'accepted',
+      'inProgress',
+      'monitorMissing',
+      'inquiryFailed',
+      'inquiryUnauthorized',
+      'credentialsMissing',
+      'scopeDiffers',
+    ])
+    const stays = (row: Row): boolean =>
+      questions.has(row.event) && (row.state === 'processing' || row.state === 'cancelling') && isOpen(target(row))
+    const paced = ['ask', 'slowPoll', 'backoff']
+    expect(breaking(({ rule }) => rule.set.some((name) => paced.includes(name)), stays)).toEqual([])
+  })
+
+  it('P45: a person who asks about work or a void that is under way is answered at once', () => {
+    const asks = (row: Row): boolean =>
+      asked.has(row.event) && (row.state === 'processing' || row.state === 'cancelling') && target(row) === row.state
+    const hastens = ({ rule }: Row): boolean => rule.set.includes('dueNow') || rule.set.includes('releaseLane')
+    const only = (row: Row): boolean => asks(row) && !(row.state === 'processing' && row.event === 'skipAsked')
+    expect(breaking(hastens, only)).toEqual([])
+    const anew = (row: Row): boolean => asks(row) && (row.event === 'retryAsked' || row.event === 'checkAsked')
+    expect(breaking(({ rule }) => rule.set.includes('resetAsked'), anew)).toEqual([])
+  })
+
   it('P22: whatever an answer ends keeps that answer', () => {
     const answers: ReadonlySet<EventName> = new Set<EventName>([
       'done',

@@ -35,6 +35,9 @@ export interface Shop extends HonestServer {
 /** Name of the shop's one operation. */
 export const operation = 'orders.create'
 
+/** An item that the shop refuses for good, whatever its mode. */
+export const soldOut = 'last year’s calendar'
+
 /** Options of a client that knows the shop's operation, so that it can look up and void by key. */
 export const knowsShop = { operations: { [operation]: {} } } as const
 
@@ -58,9 +61,10 @@ export function shop(clock: VirtualClock, { dated = false, retentionMs = day, re
     retentionMs,
     keysUrl: '/keys',
     report: () => {},
-    execute({ transaction, key }): ExecuteResult {
+    execute({ transaction, key, body }): ExecuteResult {
+      const item = body.kind === 'json' ? (body.value as { item?: unknown }).item : null
+      if (mode === 'refuses' || item === soldOut) return refuse(422, { code: 'out_of_stock' })
       if (mode === 'as_task') return accepted({ retryAfterSeconds })
-      if (mode === 'refuses') return refuse(422, { code: 'out_of_stock' })
       transaction.onCommit(() => happens(key))
       return json(201, { id: key })
     },
