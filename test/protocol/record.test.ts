@@ -88,6 +88,10 @@ describe('what a change for the better wakes', () => {
     for (const event of ['credentialsMissing', 'scopeDiffers', 'inquiryUnauthorized']) {
       expect(wasHeldBack(last({ event })), event).toBe(true)
     }
+    for (const on of ['credentials', 'scope'] as const) {
+      expect(wasHeldBack(last({ event: 'needsCredentials' }, { name: 'blocked', on })), on).toBe(true)
+    }
+    expect(wasHeldBack(last({ event: 'credentialsMissing' }, { name: 'blocked', on: 'attempts' }))).toBe(false)
     expect(wasHeldBack(last({ event: 'ambiguous' }))).toBe(false)
     expect(wasHeldBack(record())).toBe(false)
   })
