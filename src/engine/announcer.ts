@@ -27,7 +27,7 @@ export interface Announcer {
   follow(listener: Observer): void
   watch(key: string, watcher: Watcher): () => void
   /** Keys that somebody in this context waits for. */
-  watched(): ReadonlySet<string>
+  watched(): ReadonlyMap<string, unknown>
   /** True when somebody would hear of a change of this key that another context made. */
   isHeard(key: string): boolean
 }
@@ -112,7 +112,7 @@ export function createAnnouncer({ client, observer, channel, scope }: AnnouncerP
         if (set.size === 0) watchers.delete(key)
       }
     },
-    watched: () => new Set(watchers.keys()),
+    watched: () => watchers,
     isHeard: (key) => watchers.has(key) || listeners.size > 0,
   }
 }

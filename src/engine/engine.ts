@@ -189,6 +189,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
   const unsubscribe = [
     signals.onWake((why) => {
       if (why === 'visible') return schedule.wake()
+      origins.forgive()
       schedule.release(onlineSpreadMs)
       wakeOpen(['waiting'], wasUnheard, onlineSpreadMs)
     }),

@@ -1,6 +1,15 @@
 /** Pacing per origin (P31): the pure rules of protocol/pacing.ts over this client's origins and clock. */
 import type { Clock, Ids } from '../ports.ts'
-import { admit, freshPace, type Health, isOut, type OriginPace, type PacePolicy, report } from '../protocol/pacing.ts'
+import {
+  admit,
+  forgiven,
+  freshPace,
+  type Health,
+  isOut,
+  type OriginPace,
+  type PacePolicy,
+  report,
+} from '../protocol/pacing.ts'
 
 /** Permission for one exchange; its end must be reported. */
 export interface Pass {
@@ -11,6 +20,8 @@ export interface Pass {
 export interface Origins {
   /** A pass, or how many ms to wait before asking again. */
   enter(origin: string, wish: { readonly retry: boolean; readonly waited: boolean }): Pass | number
+  /** The platform says that the network is back: whoever comes next may probe. */
+  forgive(): void
 }
 
 /** @param back called when an outage is over: whoever was put off need not wait any longer. */
@@ -37,6 +48,9 @@ export function createOrigins(policy: PacePolicy, clock: Clock, ids: Ids, back: 
           if (isOut(before, policy) && !isOut(after, policy)) back()
         },
       }
+    },
+    forgive() {
+      for (const [origin, pace] of paces) paces.set(origin, forgiven(pace))
     },
   }
 }

@@ -24,6 +24,9 @@ import type { ServerTime } from './server-time.ts'
 /** Answer bodies are kept up to this size (P51). */
 const storedAnswerBytes = 64 * 1024
 
+/** How long a store that fails is asked to keep a proof, beyond the lease. */
+const keepProofMs = 600_000
+
 /** While the platform says offline, a due intent is tried once in so many ms all the same: the hint may be wrong (P33). */
 const offlineProbeMs = 30_000
 
@@ -108,7 +111,10 @@ export function createRunner(parts: RunnerParts): Runner {
       switch (effect) {
         case 'persist': {
           const { record, blobs } = withAnswerBody(loaded.record, result.record, body)
-          const stored = await persist(loaded, record, exchange !== undefined, blobs)
+          const stored = await persist(loaded, record, blobs, {
+            leased: exchange !== undefined,
+            until: keptUntil(loaded, event),
+          })
           if (stored === null) return { was: 'outdated', loaded: await adopt(loaded, event, body) }
           current = stored
           break
@@ -134,12 +140,12 @@ export function createRunner(parts: RunnerParts): Runner {
     return { was: 'taken', loaded }
   }
 
-  /** Writes, and keeps trying while the lease lasts when there is an outcome to be kept (P17). */
+  /** Writes, and keeps trying for a while where there is something to be kept (P17). */
   async function persist(
     loaded: Loaded,
     record: IntentRecord,
-    leased: boolean,
     blobs: BlobChange,
+    { leased, until }: { readonly leased: boolean; readonly until: number | null },
   ): Promise<Loaded | null> {
     const change = ledger.changeTo(record, leased)
     for (let tries = 1; ; tries++) {
@@ -151,11 +157,15 @@ export function createRunner(parts: RunnerParts): Runner {
         if (!(error instanceof StoreFailure) || error.reason === 'closed') throw error
         const landed = error.written === 'maybe' ? await ledger.landed(loaded, change) : null
         if (landed !== null) return { row: landed, record }
-        const until = loaded.row.leaseUntil
         if (parts.stopSignal.aborted || until === null || clock.now() >= until) throw error
         await sleep(backoffMs({ baseMs: 200, capMs: 5000, minMs: 100 }, tries, ids.random()))
       }
     }
+  }
+
+  /** While the lease lasts; a proof beyond it, because whoever takes over may never hear it again (P42, P48). */
+  function keptUntil({ row }: Loaded, event: IntentEvent): number | null {
+    return isProof(event) ? (row.leaseUntil ?? clock.now()) + keepProofMs : row.leaseUntil
   }
 
   function sleep(ms: number): Promise<void> {
@@ -206,7 +216,7 @@ export function createRunner(parts: RunnerParts): Runner {
       }
       // Not before: who waits here is told what the proof makes of it.
       const { record, blobs } = withAnswerBody(found.record, result.record, body)
-      const stored = await ledger.commit(found, record, false, blobs)
+      const stored = await persist(found, record, blobs, { leased: false, until: clock.now() + keepProofMs })
       if (stored === null) continue
       announce(found.record, stored, event, body)
       return stored
@@ -238,6 +248,8 @@ export function createRunner(parts: RunnerParts): Runner {
     const policy = policies.of(record)
     if (!prepared.leave.stillValid())
       return options.scope() === record.scope ? refused('auth_changed') : { type: 'scopeDiffers' }
+    // An attempt that is aborted as it begins would be in doubt for nothing.
+    if (parts.stopSignal.aborted) return refused('stopping')
     if (isOverslept(loaded, prepared)) return refused('lease')
     // In doubt, the server's date may have told the age; else the mark itself must not be of a clock that was wrong.
     const isSafe = record.doubt === null ? !clockSteppedBack(record, times) : isWindowOpen(record, policy, times)
@@ -356,9 +368,15 @@ function exchangeOf(result: Step | null): EffectName | undefined {
   return result?.effects.find((effect) => exchanges.has(effect))
 }
 
+/** An answer from behind the key: what it says stays true, whoever works on the record. */
+function isProof(event: IntentEvent): boolean {
+  if (event.type === 'refused') return event.proof
+  return event.type === 'done' || event.type === 'doneIncomplete' || event.type === 'voided'
+}
+
 /** What may be adopted from an attempt whose lease was lost: answers from behind the key, nothing else (P48). */
 function isLateProof(event: IntentEvent, { state }: IntentRecord): boolean {
   // Without its body, where somebody may still ask for the replay, it would be the poorer answer.
-  if (event.type === 'doneIncomplete') return !isOpen(state.name)
-  return event.type === 'done' || event.type === 'voided' || (event.type === 'refused' && event.proof)
+  if (event.type === 'doneIncomplete' && isOpen(state.name)) return false
+  return isProof(event)
 }

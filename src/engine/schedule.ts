@@ -73,6 +73,8 @@ export function createSchedule({
   let armedUntil = 0
   let passing: Promise<void> | null = null
   let again = false
+  /** By the last look. */
+  let nextDueAt: number | null = null
   let failures = 0
   let lookedAt = Number.NEGATIVE_INFINITY
   let clockOffset = clock.now() - clock.monotonic()
@@ -127,9 +129,9 @@ export function createSchedule({
     const dueKeys = new Set(backlog.map(({ key }) => key))
     for (const key of fruitless.keys()) if (!dueKeys.has(key)) fruitless.delete(key)
     startBacklog()
-    const sleepMs = sleepUntil(await store.nextDueAt(options.name, scope, now), now)
+    nextDueAt = await store.nextDueAt(options.name, scope, now)
     failures = 0
-    return sleepMs
+    return sleepUntil(nextDueAt, now)
   }
 
   /** By so much that times on disk may lie far ahead now. Small corrections are within what a window leaves for transit. */
@@ -147,20 +149,25 @@ export function createSchedule({
   }
 
   /** What is due already is being worked on or was put off: the end of that wakes us. */
-  function sleepUntil(nextDueAt: number | null, now: number): number {
-    const sleeps = [longestSleepMs]
-    if (announcer.watched().size > 0) sleeps.push(watchMs)
-    if (nextDueAt !== null) sleeps.push(nextDueAt - now)
+  function sleepUntil(dueAt: number | null, now: number): number {
+    let sleepMs = longestSleepMs
+    for (const until of deferred.values()) sleepMs = Math.min(sleepMs, until - clock.monotonic())
     // A look reads what was put off too: the more that is, the less often.
-    for (const until of deferred.values()) sleeps.push(Math.max(until - clock.monotonic(), deferred.size))
-    return Math.min(...sleeps)
+    sleepMs = Math.max(sleepMs, 5 * deferred.size)
+    if (announcer.watched().size > 0) sleepMs = Math.min(sleepMs, watchEveryMs())
+    return dueAt === null ? sleepMs : Math.min(sleepMs, dueAt - now)
   }
 
   /** What other contexts did to the rows that somebody here waits for: once in a while, however often we are woken. */
   async function lookAtWatched(scope: string): Promise<void> {
-    if (clock.monotonic() - lookedAt < watchMs) return
+    if (clock.monotonic() - lookedAt < watchEveryMs()) return
     lookedAt = clock.monotonic()
-    for (const key of announcer.watched()) if (!active.has(key)) await lookAt(scope, key)
+    for (const key of announcer.watched().keys()) if (!active.has(key)) await lookAt(scope, key)
+  }
+
+  /** The more rows are waited for, the less often all of them are read. */
+  function watchEveryMs(): number {
+    return Math.max(watchMs, 10 * announcer.watched().size)
   }
 
   async function lookAt(scope: string, key: string): Promise<void> {
@@ -239,7 +246,8 @@ export function createSchedule({
         }
         startAsked()
         // Where nothing was done, nothing new is due: the next of those that are has its place.
-        if (!wasPutOff || !startBacklog()) wake()
+        if (!wasPutOff) wake()
+        else if (!startBacklog() && passing === null) arm(sleepUntil(nextDueAt, clock.now()))
       })
     active.set(placeOf(row), running)
   }

@@ -59,8 +59,8 @@ export interface Admission {
 
 /**
  * Asks to start an attempt. First attempts are not counted against the budget, but wait out pauses and outages like
- * all others; during an outage one probe at a time goes, at most one per `refillMs`, and whoever comes first then is it.
- * Who has `waited` already is not spread out again.
+ * all others; during an outage one probe at a time goes, and whoever comes first when it is time for one is it. Who has
+ * `waited` already is not spread out again.
  */
 export function admit(
   pace: OriginPace,
@@ -73,9 +73,10 @@ export function admit(
   const refilled = { ...pace, tokens, tokensAt: now }
   if (now < pace.pausedUntil) return { pace: refilled, waitMs: pace.pausedUntil - now + random * policy.spreadMs }
   if (isOut(pace, policy)) {
-    const early = Math.max(pace.failedAt + policy.refillMs - now, 0)
+    const everyMs = probeEveryMs(pace, policy, retry || waited)
+    const early = Math.max(pace.failedAt + everyMs - now, 0)
     if (!pace.probing && early === 0) return { pace: { ...refilled, probing: true }, waitMs: 0 }
-    return { pace: refilled, waitMs: Math.max(early, 1) + random * outageWaitMs(pace, policy, retry) }
+    return { pace: refilled, waitMs: Math.max(early, 1) + random * 2 * everyMs }
   }
   if (retry && !waited && now < pace.spreadUntil)
     return { pace: refilled, waitMs: Math.max(1, random * policy.spreadMs) }
@@ -83,15 +84,20 @@ export function admit(
   return { pace: retry ? { ...refilled, tokens: tokens - 1 } : refilled, waitMs: 0 }
 }
 
-/** Retries ask less and less often, the longer it lasts. Who asks for the first time is told soon whether it is over. */
-function outageWaitMs({ failures }: OriginPace, policy: PacePolicy, retry: boolean): number {
-  const doublings = retry ? Math.min(failures - policy.outageAfter, 20) : 0
-  return Math.min(policy.refillMs * 2 ** doublings, policy.outageWaitMs)
+/** The longer it lasts, the less often it is tested by what can wait; somebody who just asked is told soon. */
+function probeEveryMs({ failures }: OriginPace, policy: PacePolicy, canWait: boolean): number {
+  const doublings = canWait ? Math.min(failures - policy.outageAfter, 20) : 0
+  return Math.min(policy.refillMs * 2 ** doublings, policy.outageWaitMs / 3)
 }
 
 /** True while the origin is taken to be out of order. */
 export function isOut(pace: OriginPace, policy: PacePolicy): boolean {
   return pace.failures >= policy.outageAfter
+}
+
+/** Something changed, so that the next probe need not wait for its time. */
+export function forgiven(pace: OriginPace): OriginPace {
+  return { ...pace, failedAt: Number.NEGATIVE_INFINITY }
 }
 
 /** Learns from an attempt's end. `pauseMs` is the server's own word, null when it gave none. */

@@ -500,7 +500,7 @@ describe('F2, F4, F5', () => {
     expect(network.writes().map((call) => [call.key, call.age])).toEqual([[key, '0']])
   })
 
-  it('F4: the server dies before its commit: the same key executes once', async () => {
+  it('F3, F4: the request is lost, or the server dies before its commit: the same key executes once', async () => {
     const { tab, network, pass } = world()
     const server = honestServer()
     network.script(broken(), server.answer)

@@ -256,6 +256,27 @@ describe('P35, P47, H9: the last synchronous check', () => {
     expect(server.total()).toBe(1)
   })
 
+  it('P19: a client that was stopped before the call of fetch leaves no doubt behind', async () => {
+    const small = world()
+    const server = honestServer()
+    small.network.script(server.answer)
+    const { frozen } = freezingAtMark(small)
+    await frozen.fetch('orders', order('checkout:1')).stored
+    await small.pass(100)
+    const stopped = frozen.fetch.stop({ graceMs: 0 })
+    frozen.thaw()
+    await small.pass(1000)
+    await stopped
+    expect(small.network.calls).toHaveLength(0)
+    const next = small.tab({ autoStart: false })
+    expect(await next.fetch.intents.list()).toMatchObject({
+      intents: [{ state: 'waiting', inDoubt: false, attempts: 0 }],
+    })
+    await next.fetch.start()
+    await small.pass(1000)
+    expect(server.total()).toBe(1)
+  })
+
   it('P48, H39: the late answer of a holder whose lease was lost is adopted if it proves something', async () => {
     const small = world()
     const server = honestServer()

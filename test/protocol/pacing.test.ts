@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   admit,
+  forgiven,
   freshPace,
   type Health,
   isOut,
@@ -10,7 +11,7 @@ import {
   report,
 } from '../../src/protocol/pacing.ts'
 
-const POLICY: PacePolicy = { budget: 3, refillMs: 1000, outageAfter: 2, outageWaitMs: 8000, spreadMs: 2000 }
+const POLICY: PacePolicy = { budget: 3, refillMs: 1000, outageAfter: 2, outageWaitMs: 24_000, spreadMs: 2000 }
 const FIRST = { retry: false, waited: false }
 const RETRY = { retry: true, waited: false }
 const WAITED = { retry: true, waited: true }
@@ -50,23 +51,27 @@ describe('outage (P31, B68)', () => {
     const probe = ask(outage, RETRY, later)
     expect(probe).toMatchObject({ waitMs: 0, pace: { probing: true } })
     expect(ask(probe.pace, RETRY, later, 0).waitMs).toBe(1)
-    expect(ask(probe.pace, FIRST, later, 0.5).waitMs).toBe(501)
+    expect(ask(probe.pace, FIRST, later, 0.5).waitMs).toBe(1001)
   })
 
-  it('P31: probes come one per refill at most, whoever asks', () => {
-    expect([0, 400, 999].map((now) => ask(outage, FIRST, now, 0).waitMs)).toEqual([1000, 600, 1])
-    expect(ask(outage, WAITED, 999, 0).waitMs).toBe(1)
+  it('P31: the longer it lasts, the less often what can wait probes, up to a limit; who just asked is told soon', () => {
+    const soonest = (failures: number, wish = RETRY): number => ask({ ...outage, failures }, wish, 0, 0).waitMs
+    const latest = (failures: number, wish = RETRY): number => ask({ ...outage, failures }, wish, 0, 1).waitMs
+    expect([2, 3, 4, 5, 1e9].map((failures) => soonest(failures))).toEqual([1000, 2000, 4000, 8000, 8000])
+    expect([2, 3, 4, 5, 1e9].map((failures) => latest(failures))).toEqual([3000, 6000, 12_000, 24_000, 24_000])
+    expect(soonest(5, { retry: false, waited: true })).toBe(8000)
+    expect([soonest(1e9, FIRST), latest(1e9, FIRST)]).toEqual([1000, 3000])
+    expect(ask({ ...outage, failures: 4 }, RETRY, 3999, 0).waitMs).toBe(1)
+    expect(ask({ ...outage, failures: 4 }, RETRY, 4000).waitMs).toBe(0)
+  })
+
+  it('P31: once something changed for the better, the next may probe at once', () => {
+    expect(ask(forgiven({ ...outage, failures: 9 }), RETRY, 1)).toMatchObject({ waitMs: 0, pace: { probing: true } })
     expect([isOut(fresh, POLICY), isOut(told(fresh, 'failed'), POLICY), isOut(outage, POLICY)]).toEqual([
       false,
       false,
       true,
     ])
-  })
-
-  it('P31: the longer it lasts, the less often retries ask, up to a limit; a first attempt hears soon', () => {
-    const waits = [2, 3, 4, 5, 6, 1e9].map((failures) => ask({ ...outage, failures }, RETRY, 0, 1).waitMs)
-    expect(waits).toEqual([2000, 3000, 5000, 9000, 9000, 9000])
-    expect(ask({ ...outage, failures: 1e9 }, FIRST, 0, 1).waitMs).toBe(2000)
   })
 
   it('P31: a probe that fails makes room for the next; one that succeeds ends the outage, and the rest are spread', () => {

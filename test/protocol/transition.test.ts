@@ -61,6 +61,14 @@ describe('sending', () => {
     expect(inCase(parked, 'due')).toMatchObject({ name: 'sending' })
   })
 
+  it.each([processing, cancelling('cancel')])(
+    'P24: nor is it asked about while it is $name: by what rules?',
+    (state) => {
+      const parked = step(inDoubt(state), 'due', { policy: { ...POLICY, operationKnown: false } })
+      expect(parked).toMatchObject({ record: { state, dueAt: NOW + POLICY.slowPollMs }, effects: ['persist'] })
+    },
+  )
+
   it('P34: waits for its lane without a time of its own, and goes on when the lane is free', () => {
     const blocked = step(record(), 'due', { laneFree: false }).record
     expect(blocked).toMatchObject({ state: { name: 'blocked', on: 'lane' }, dueAt: null })

@@ -1,6 +1,6 @@
 /** Records, policies and events for tests of the pure machine. Times are epoch ms; a "now" of the tests is {@link NOW}. */
 import fc from 'fast-check'
-import { type EventName, eventNames, type IntentEvent } from '../../src/protocol/events.ts'
+import type { EventName, IntentEvent } from '../../src/protocol/events.ts'
 import type { Context } from '../../src/protocol/guards.ts'
 import type { Policy } from '../../src/protocol/policy.ts'
 import type { Answer, IntentRecord } from '../../src/protocol/record.ts'
@@ -233,27 +233,32 @@ export function lived(
   )
 }
 
-const toldMs = fc.constantFrom(null, 0, 1000, 10 * DAY)
+/** What the members of an event may hold. */
+export interface Members {
+  readonly flag: boolean
+  readonly told: number | null
+  readonly expires: number | null
+  readonly kept: Answer | null
+}
 
-/** Any event, with any members. */
-export const anyEvent: fc.Arbitrary<IntentEvent> = fc
-  .record({
-    name: fc.constantFrom(...eventNames),
-    flag: fc.boolean(),
-    told: toldMs,
-    expires: fc.constantFrom(null, NOW, NOW + DAY),
-    kept: fc.constantFrom<Answer | null>(null, answer(), CUT_OFF, answer({ status: 422, body: 'cut_off' })),
-  })
-  .map(({ name, flag, told, expires, kept }) => {
-    const plain = EVENTS[name]
-    return {
-      ...plain,
-      ...('retryAfterMs' in plain && { retryAfterMs: told }),
-      ...('unmarked' in plain && { unmarked: flag }),
-      ...('proof' in plain && { proof: flag }),
-      ...('force' in plain && { force: flag }),
-      ...('monitorUrl' in plain && { monitorUrl: flag ? MONITOR.url : null, resultExpiresAt: expires }),
-      ...('phase' in plain && { phase: flag ? 'running' : 'retrying' }),
-      ...(name === 'foundElsewhere' && { answer: kept }),
-    } as IntentEvent
-  })
+export const anyMembers: fc.Arbitrary<Members> = fc.record({
+  flag: fc.boolean(),
+  told: fc.constantFrom(null, 0, 1000, 10 * DAY),
+  expires: fc.constantFrom(null, NOW, NOW + DAY),
+  kept: fc.constantFrom<Answer | null>(null, answer(), CUT_OFF, answer({ status: 422, body: 'cut_off' })),
+})
+
+/** The event of this name with these members, where it has them. */
+export function eventWith(name: EventName, { flag, told, expires, kept }: Members): IntentEvent {
+  const plain = EVENTS[name]
+  return {
+    ...plain,
+    ...('retryAfterMs' in plain && { retryAfterMs: told }),
+    ...('unmarked' in plain && { unmarked: flag }),
+    ...('proof' in plain && { proof: flag }),
+    ...('force' in plain && { force: flag }),
+    ...('monitorUrl' in plain && { monitorUrl: flag ? MONITOR.url : null, resultExpiresAt: expires }),
+    ...('phase' in plain && { phase: flag ? 'running' : 'retrying' }),
+    ...(name === 'foundElsewhere' && { answer: kept }),
+  } as IntentEvent
+}
