@@ -151,7 +151,7 @@ const day = 24 * 3600 * 1000
  */
 export function resolveOptions(options: EngineOptions, defaultOrigin: string | null): Resolved {
   checkKinds(options, '', {
-    function: ['scope', 'auth', 'scopeTag', 'mintKey', 'observer', 'fetch'],
+    function: ['scope', 'auth', 'scopeTag', 'mintKey', 'observer', 'fetch', 'intentOf'],
     object: ['store', 'operations', 'retry', 'transport'],
     string: ['name', 'keysUrl'],
     boolean: ['anonymous', 'autoStart'],

@@ -208,7 +208,7 @@ export function createRunner(parts: RunnerParts): Runner {
       const found = row === undefined ? null : ledger.read(row)
       if (found === null || isSetAside(found)) return null
       const isSame = found.record.fingerprint.digest === old.record.fingerprint.digest
-      const counts = isSame && isLateProof(event, found.record)
+      const counts = isSame && isProof(event)
       const result = counts ? transition(found.record, event, await contextOf(found.record, event)) : null
       if (result === null) {
         announcer.relay(found)
@@ -368,15 +368,8 @@ function exchangeOf(result: Step | null): EffectName | undefined {
   return result?.effects.find((effect) => exchanges.has(effect))
 }
 
-/** An answer from behind the key: what it says stays true, whoever works on the record. */
+/** An answer from behind the key: what it says stays true, whoever works on the record, and nothing else is adopted late (P48). */
 function isProof(event: IntentEvent): boolean {
   if (event.type === 'refused') return event.proof
   return event.type === 'done' || event.type === 'doneIncomplete' || event.type === 'voided'
-}
-
-/** What may be adopted from an attempt whose lease was lost: answers from behind the key, nothing else (P48). */
-function isLateProof(event: IntentEvent, { state }: IntentRecord): boolean {
-  // Without its body, where somebody may still ask for the replay, it would be the poorer answer.
-  if (event.type === 'doneIncomplete' && isOpen(state.name)) return false
-  return isProof(event)
 }

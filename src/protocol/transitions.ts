@@ -146,7 +146,7 @@ const foundProcessing: Table['unknown'] = {
 }
 
 /** What the app or a person found under the business identity (P43). */
-const reconciled: Table['unknown'] = {
+const found: Table['unknown'] = {
   foundElsewhere: [
     to(
       { name: 'cancelling', purpose: 'found' },
@@ -156,7 +156,13 @@ const reconciled: Table['unknown'] = {
     ),
     to({ name: 'succeeded', by: 'reconcile' }, 'P43', [], ['keepAnswer', 'settle']),
   ],
-  // What was never handed over is absent of course: that is no news, and no reason to cancel it.
+}
+
+/**
+ * What was not found. Only for an intent whose outcome is unknown: while it is still tried by itself, not being there is
+ * no news, and a look must not cancel what the app wants (P43).
+ */
+const absent: Table['unknown'] = {
   absent: [
     to(
       { name: 'cancelled', because: 'reconciled_absent' },
@@ -237,7 +243,7 @@ const resting: Table['unknown'] = {
     succeeded('P42, P48: succeeded without body', [], ['keepAnswer']),
   ],
   ...foundProcessing,
-  ...reconciled,
+  ...found,
   ...person,
   serverUnknown: unknown('server_unknown', 'P38', ['inDoubt']),
   otherPayload: unknown('other_payload', 'section 16, H37', ['inDoubt']),
@@ -430,7 +436,7 @@ export const transitions: Table = {
     retryAsked: [to('same', 'P45: asks at once', [], ['dueNow', 'resetAsked'])],
     ...proofs,
     doneIncomplete: [to('same', 'P48: late, and the monitor may yet bring the body', [], ['keepAnswer'])],
-    ...reconciled,
+    ...found,
     ...person,
     checkAsked: [to('same', 'P45: asks at once', [], ['dueNow', 'resetAsked'], ['persist'])],
   },
@@ -522,7 +528,8 @@ export const transitions: Table = {
   unknown: {
     ...proofs,
     ...foundProcessing,
-    ...reconciled,
+    ...found,
+    ...absent,
     ...person,
     // Worth knowing: what is not found from now on never happened, and never will (P43).
     expired: [to({ name: 'unknown', because: 'expired_in_doubt' }, 'P43, P57')],

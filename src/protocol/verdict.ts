@@ -137,15 +137,17 @@ function success(
   pace: { readonly status: number; readonly retryAfterMs: number | null },
 ): Verdict {
   const { dialect, appAccepts } = context
-  if (appAccepts === false) return ambiguous({ ...pace, detail: 'not_accepted' })
   const marked = hasProof(heard, dialect) || exchange.seeOtherProof
+  // An answer from behind the key is the server's word that it was done; the app's judges only what lacks that proof.
+  if (!marked && appAccepts === false) return ambiguous({ ...pace, detail: 'not_accepted' })
   const unmarked = dialect.marker !== null && !marked
   if (unmarked && appAccepts !== true) return ambiguous({ ...pace, detail: 'no_marker' }, exchange.crossOrigin)
   if (!marked && appAccepts !== true) {
     if (exchange.redirected) return ambiguous({ ...pace, detail: 'redirect' })
     if (!isOfWantedType(exchange, context.accept)) return ambiguous({ ...pace, detail: 'media_type' })
   }
-  if (exchange.status === 202) {
+  // A 202 that names no monitor is final where the operation says so.
+  if (exchange.status === 202 && !(appAccepts === true && context.monitorUrl === null)) {
     return { type: 'accepted', ...pace, monitorUrl: context.monitorUrl, resultExpiresAt: resultExpiresAt(heard.text) }
   }
   const answer = answerOf(exchange, dialect)

@@ -44,6 +44,7 @@ describe('a wrong option is a ConfigError that names it and says what would be r
     ['mintKey', { mintKey: 'k-1' }],
     ['observer', { observer: {} }],
     ['fetch', { fetch: 'undici' }],
+    ['intentOf', { intentOf: 'checkout' }],
     ['store', { store: 'memory' }],
     ['operations', { operations: [] }],
     ['operations', { operations: () => ({}) }],

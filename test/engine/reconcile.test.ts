@@ -20,10 +20,12 @@ interface Setting {
   readonly says: Reconciliation | (() => Reconciliation | Promise<Reconciliation>)
   /** Look-up and void by key are offered. Default is true. */
   readonly byKey?: boolean
+  /** It has used up its attempts, so that only a person moves it. Default is false. */
+  readonly unknown?: boolean
 }
 
 /** One intent in doubt, whose next try has an hour, and an app that can ask by business identity. */
-async function inDoubt({ committed, says, byKey = true }: Setting): Promise<Scene> {
+async function inDoubt({ committed, says, byKey = true, unknown = false }: Setting): Promise<Scene> {
   const w = world()
   const server = shop(w.clock)
   const asked: IntentView[] = []
@@ -38,6 +40,7 @@ async function inDoubt({ committed, says, byKey = true }: Setting): Promise<Scen
   const only = w.tab({
     operations: { [operation]: { reconcile } },
     dialect: { ...samekey, byKey },
+    ...(unknown && { retry: { attempts: 1 } }),
   })
   const { key } = await within(w.clock, 10, only.fetch('orders', shopOrder('checkout:1')).stored)
   return { ...w, server, only, key, asked }
@@ -133,7 +136,7 @@ describe('P43: found', () => {
 
 describe('P43: absent proves nothing by itself', () => {
   it('P43: absent settles after a void: cancelled, and nothing can come of it any more', async () => {
-    const scene = await inDoubt({ committed: false, says: absent })
+    const scene = await inDoubt({ committed: false, says: absent, unknown: true })
     await check(scene)
     expect(await viewIn(scene)).toMatchObject({ state: 'cancelled', detail: 'reconciled_absent' })
     expect(methods(scene)).toEqual(['POST', 'GET', 'DELETE'])
@@ -141,11 +144,19 @@ describe('P43: absent proves nothing by itself', () => {
   })
 
   it('P43, H31: absent by mistake: the void finds the order, succeeded', async () => {
-    const scene = await inDoubt({ committed: true, says: absent })
+    const scene = await inDoubt({ committed: true, says: absent, unknown: true })
     // The look-up is lost, and the app looks in the wrong place.
     scene.network.script(answer(503), scene.server.answer)
     await check(scene)
     expect((await viewIn(scene))?.state).toBe('succeeded')
+    expect(scene.server.total()).toBe(1)
+  })
+
+  it('P43: absent while it is still tried by itself is no news: a look does not cancel what the app wants', async () => {
+    const scene = await inDoubt({ committed: false, says: absent })
+    expect(await check(scene)).toMatchObject({ state: 'waiting', inDoubt: true })
+    expect((await viewIn(scene, 3700_000))?.state).toBe('succeeded')
+    expect(methods(scene)).toEqual(['POST', 'GET', 'POST'])
     expect(scene.server.total()).toBe(1)
   })
 

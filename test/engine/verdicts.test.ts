@@ -201,10 +201,12 @@ describe('P25, section 6: what one attempt proved, and what comes next', () => {
     const operations = { order: { match: () => true, accept } }
     const made = await live([answer(200, { 'x-order': 'made' }, 'ok')], 0, { operations })
     expect(made.view.state).toBe('succeeded')
-    const not = await live([created(), created({ id: 9 }, { 'x-order': 'made' })], 0, { operations })
+    const not = await live([answer(200, {}, 'a page'), created({ id: 9 }, { 'x-order': 'made' })], 0, { operations })
     expect(not.view).toMatchObject({ state: 'waiting', inDoubt: true })
     await not.pass(minute)
     expect(await not.only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'succeeded', attempts: 2 })
+    const proven = await live([created()], 0, { operations })
+    expect(proven.view.state, 'section 6: with proof it is done, whatever the app thinks').toBe('succeeded')
   })
 
   it('P26, H58: a cut-off body is asked for again under the same key, and the replay gives it', async () => {
