@@ -182,23 +182,38 @@ export function createAttempts({
     const pointer = named ?? (dialect.monitorMember === null ? null : (readAccepted(text)?.monitor ?? null))
     const url = pointer === null ? null : URL.parse(pointer, heard.url)
     if (url !== null && allowedMonitor(url, record, options.monitorOrigins) !== null) return url.href
+    if (url !== null) warnOfRefused(url, record)
+    else {
+      announcer.warnOnce(record.operation, {
+        code: 'monitor_unreadable',
+        message:
+          'A 202 came without an address to ask. Across origins, the server must expose it: Access-Control-Expose-Headers: Location, Retry-After.',
+        intentId: record.id,
+        key: record.key,
+      })
+    }
+    return policy.looksUp ? urlOf(record, 'lookup') : null
+  }
+
+  function warnOfRefused(url: URL, record: IntentRecord): void {
+    const couldBeAllowed = allowedMonitor(url, record, new Set([url.origin])) !== null
     announcer.warnOnce(record.operation, {
-      code: url === null ? 'monitor_unreadable' : 'monitor_refused',
-      message:
-        url === null
-          ? 'A 202 came without an address to ask. Across origins, the server must expose it: Access-Control-Expose-Headers: Location, Retry-After.'
-          : `A 202 names a monitor on ${url.origin}, which is not the server's own origin; allow it in monitorOrigins, and it is asked without credentials.`,
+      code: 'monitor_refused',
+      message: couldBeAllowed
+        ? `A 202 names a monitor on ${url.origin}, which is not the server's own origin; allow it in monitorOrigins, and it is asked without credentials.`
+        : `A 202 names a monitor at ${url.protocol}//${url.host}, which is never asked: only https from https, and http only from http.`,
       intentId: record.id,
       key: record.key,
     })
-    return policy.looksUp ? urlOf(record, 'lookup') : null
   }
 
   /** Where the monitor lies, by today's options: what was allowed when it was stored may not be any more (P40). */
   function placeOf(record: IntentRecord, url: string): 'own' | 'foreign' | null {
     const isNamed = record.state.name === 'processing' && record.state.monitor.url !== ''
-    if (isNamed && url !== urlOf(record, 'lookup')) return allowedMonitor(new URL(url), record, options.monitorOrigins)
-    return options.keysUrl === null ? null : 'own'
+    if (!isNamed || url === urlOf(record, 'lookup')) return options.keysUrl === null ? null : 'own'
+    const place = allowedMonitor(new URL(url), record, options.monitorOrigins)
+    if (place === null) warnOfRefused(new URL(url), record)
+    return place
   }
 
   function adviseOnCors(record: IntentRecord, heard: Exchange, verdict: Verdict): void {

@@ -93,6 +93,9 @@ describe('P40, B94: a monitor on another origin', () => {
     // The same key is asked for again instead, which the server answers as before.
     expect(network.writes().length).toBeGreaterThan(1)
     expect(new Set(network.writes().map(({ key }) => key)).size).toBe(1)
+    expect(after.notes).toContainEqual(
+      expect.objectContaining({ code: 'monitor_refused', message: expect.stringContaining('monitorOrigins') }),
+    )
     expect(await after.fetch.intents.get('checkout:1')).toMatchObject({ state: 'waiting', inDoubt: true })
   })
 
@@ -102,6 +105,9 @@ describe('P40, B94: a monitor on another origin', () => {
     const only = tab({ ...signedIn, monitorOrigins: ['http://jobs.example.net'] })
     await within(clock, 60_000, only.fetch('orders', withCookies('checkout:1')).stored)
     expect(network.calls.filter(({ method }) => method === 'GET')).toEqual([])
+    expect(only.notes).toContainEqual(
+      expect.objectContaining({ code: 'monitor_refused', message: expect.stringContaining('never asked') }),
+    )
   })
 
   for (const [where, target] of Object.entries({

@@ -173,6 +173,38 @@ describe('P45: every action of a person is recorded with its time and note', () 
   })
 })
 
+describe('P45: check', () => {
+  it('P45: what is processing is asked about at once, instead of when the server said; recorded as a check', async () => {
+    const w = world()
+    const server = shop(w.clock, { retryAfterSeconds: 3600 })
+    server.take('as_task')
+    w.network.script(server.answer)
+    const only = w.tab(knowsShop)
+    const { key } = await within(w.clock, 100, only.fetch('orders', shopOrder('checkout:1')).stored)
+    await server.finish(key)
+    expect(w.network.calls).toHaveLength(1)
+    const view = await within(w.clock, 100, only.fetch.intents.check('checkout:1', 'customer on the phone'))
+    expect(view).toMatchObject({ state: 'succeeded', actions: [{ action: 'check', note: 'customer on the phone' }] })
+    expect(w.network.writes()).toHaveLength(1)
+  })
+
+  it('P44, P45: a void that waits for its next try is repeated at once, and stays what it was for', async () => {
+    const scene = await inDoubt(false)
+    scene.network.script(answer(503, { 'retry-after': '3600' }), scene.server.answer)
+    await scene.only.fetch.intents.cancel('checkout:1')
+    await scene.clock.advance(1000)
+    const view = await within(scene.clock, 100, scene.only.fetch.intents.check('checkout:1'))
+    expect(view).toMatchObject({ state: 'cancelled', detail: 'voided' })
+  })
+
+  it('P45: what nothing can be asked about is told as it stands, and nothing is sent for it', async () => {
+    const scene = await inDoubt(true, {})
+    const view = await within(scene.clock, 100, scene.only.fetch.intents.check('checkout:1', 'no luck'))
+    expect(view).toMatchObject({ state: 'waiting', inDoubt: true, actions: [{ action: 'check', note: 'no luck' }] })
+    expect(scene.network.calls).toHaveLength(1)
+  })
+})
+
 describe('P45: retry', () => {
   it('P29, B102: surely nothing happened and the attempts are used up: blocked, until a person retries', async () => {
     const { clock, network, tab } = world()

@@ -245,9 +245,12 @@ describe('P43: undecided, and an app whose code fails', () => {
       (() => ({})) as unknown as () => Reconciliation,
     ]
     for (const says of failing) {
-      const scene = await inDoubt({ committed: false, says, byKey: false })
-      expect(await check(scene)).toMatchObject({ state: 'waiting', inDoubt: true })
-      expect(methods(scene)).toEqual(['POST'])
+      const scene = await inDoubt({ committed: false, says, unknown: true })
+      scene.network.script(answer(404))
+      expect((await check(scene)).state).toBe('unknown')
+      expect((await viewIn(scene))?.state).toBe('unknown')
+      expect(scene.asked).toHaveLength(1)
+      expect(methods(scene)).toEqual(['POST', 'GET'])
     }
   })
 

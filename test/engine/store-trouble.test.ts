@@ -230,6 +230,33 @@ describe('the store goes away while something is under way', () => {
     expect(network.writes()).toHaveLength(1)
   })
 
+  it('P47, P18: a write that is said to have failed is not mistaken for the very same write of another tab', async () => {
+    const { clock, network, tab } = world()
+    const server = honestServer()
+    const dead = tab()
+    dead.setOnline(false)
+    await within(clock, 0, dead.fetch('orders', order('checkout:1')).stored)
+    dead.kill()
+    network.script(later(clock, 10_000, server.answer))
+    // In the same millisecond both mark the same first attempt; one's write fails, and the other's is there.
+    const unlucky = tab({
+      wrapStore: (store) => ({
+        ...store,
+        async update(change, expected, blobs) {
+          if (change.state !== 'sending') return store.update(change, expected, blobs)
+          await settled()
+          throw new StoreFailure('timeout', 'maybe', 'no answer in time')
+        },
+      }),
+    })
+    const lucky = tab()
+    await clock.advance(5000)
+    expect(unlucky.notes).toContainEqual(expect.objectContaining({ code: 'store_failed' }))
+    expect(network.writes()).toHaveLength(1)
+    expect((await within(clock, 10_000, lucky.fetch.intents.wait('checkout:1'))).state).toBe('succeeded')
+    expect(server.total()).toBe(1)
+  })
+
   it('P33: a store that cannot be read for an hour makes no loop, and everything goes on after it', async () => {
     const { clock, network, tab } = world()
     const server = honestServer()
