@@ -183,8 +183,6 @@ function begin<T>(
   const options = {
     ...call,
     ...(body === undefined || source !== null ? {} : { body }),
-    retry: 0,
-    timeout: false as const,
     // ky hands every option that it does not know to fetch; a function passes its merging untouched.
     samekeyTicket: () => ticket,
     ...(source !== null && { samekeyBody: () => source }),

@@ -96,6 +96,14 @@ describe("createClient: ky's ways", () => {
     expect(await tab.store.list(origin, { limit: 9 })).toHaveLength(1)
   })
 
+  it('P2: a read is asked once: nothing of it is retried', async () => {
+    const { client } = clientWorld()
+    const reads = vi.fn(async () => new Response(null, { status: 503 }))
+    const { api } = client({ fetch: reads })
+    expect(await reason(api.get('orders'))).toMatchObject({ response: { status: 503 } })
+    expect(reads).toHaveBeenCalledOnce()
+  })
+
   it('what a write returns: the name at once, `stored` once durable, the outcome by value', async () => {
     const { client, network, pass } = clientWorld()
     network.script(broken(), created())

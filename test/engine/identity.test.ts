@@ -37,6 +37,13 @@ function session(user: string | null = 'ann'): {
   return self
 }
 
+/** 202 from behind the key, with a monitor to be asked in two seconds. */
+const accepted = answer(
+  202,
+  { location: '/tasks/1', 'idempotency-expires': 'Wed, 02 Dec 2026 12:00:00 GMT', 'retry-after': '2' },
+  '{}',
+)
+
 /** Everything that lies in the store: rows and the bytes beside them. */
 async function dump({ store }: Tab): Promise<string> {
   const rows = await store.list(origin, { limit: 999 })
@@ -142,6 +149,44 @@ describe('P3: whose intent it is', () => {
     await pass(5000)
     expect(network.calls[1]).toMatchObject({ method: 'GET', headers: { authorization: 'Bearer 3' } })
   })
+
+  it.each([
+    ['an attempt', 'sending', [created()], 2000],
+    ['a poll', 'processing', [accepted, created()], 10_000],
+  ])(
+    'P3, P33: authChanged() while the mark of %s is being stored: asked with fresh credentials, and soon',
+    async (_what, state, script, ms) => {
+      const { network, tab, pass } = world()
+      let token = 0
+      let marks = 0
+      network.script(...script)
+      const only: Tab = tab({
+        scope: () => 'ann',
+        auth: () => ({ scope: 'ann', headers: { authorization: `Bearer ${++token}` } }),
+        wrapStore: (store) => ({
+          ...store,
+          update: async (...args) => {
+            const [change] = args
+            // Under a lease: the exchange is about to begin.
+            if (change.state === state && change.token !== null && ++marks === 1) only.fetch.authChanged()
+            return store.update(...args)
+          },
+        }),
+      })
+      void only.fetch('orders', order('checkout:1'))
+      await pass(ms)
+      // What was asked for before the change is not sent.
+      const sent = network.calls.slice(0, 2).map(({ method, headers }) => [method, headers.authorization])
+      expect(sent).toEqual(
+        state === 'sending'
+          ? [['POST', 'Bearer 2']]
+          : [
+              ['POST', 'Bearer 1'],
+              ['GET', 'Bearer 3'],
+            ],
+      )
+    },
+  )
 
   it.each([
     ['null', () => null],

@@ -376,7 +376,7 @@ describe('P8: remembering', () => {
       const only = tab(known ? { operations: { 'orders.create': operation } } : {})
       if (!known) only.fetch.register('orders.create', operation)
       const send = () => only.fetch('orders', { ...order('a'), operation: 'orders.create' })
-      void send()
+      void send().text()
       await pass(1000)
       clock.jump(29 * day)
       await pass(120_000)

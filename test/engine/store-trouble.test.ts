@@ -239,17 +239,30 @@ describe('the store goes away while something is under way', () => {
     dead.kill()
     network.script(later(clock, 10_000, server.answer))
     // In the same millisecond both mark the same first attempt; one's write fails, and the other's is there.
+    let isThere = (): void => {}
+    const theOthers = new Promise<void>((resolve) => {
+      isThere = resolve
+    })
     const unlucky = tab({
       wrapStore: (store) => ({
         ...store,
         async update(change, expected, blobs) {
           if (change.state !== 'sending') return store.update(change, expected, blobs)
-          await settled()
+          await theOthers
           throw new StoreFailure('timeout', 'maybe', 'no answer in time')
         },
       }),
     })
-    const lucky = tab()
+    const lucky = tab({
+      wrapStore: (store) => ({
+        ...store,
+        async update(change, expected, blobs) {
+          const row = await store.update(change, expected, blobs)
+          isThere()
+          return row
+        },
+      }),
+    })
     await clock.advance(5000)
     expect(unlucky.notes).toContainEqual(expect.objectContaining({ code: 'store_failed' }))
     expect(network.writes()).toHaveLength(1)
