@@ -378,6 +378,31 @@ describe('P17, P18, F1: the store cannot keep it', () => {
     expect(only.notes).toContainEqual(expect.objectContaining({ code: 'store_failed', intentId: 'a' }))
   })
 
+  it('P17: the record is durable before the first byte leaves, and the mark "handed over" is too', async () => {
+    const { network, tab, pass, clock } = world()
+    const steps: string[] = []
+    const slowly = async <T>(name: string, write: () => Promise<T>): Promise<T> => {
+      await new Promise<void>((resolve) => clock.timer(500, resolve))
+      const result = await write()
+      steps.push(name)
+      return result
+    }
+    network.script((call, request) => {
+      steps.push('send')
+      return created()(call, request)
+    })
+    const only = tab({
+      wrapStore: (store) => ({
+        ...store,
+        insert: (...args) => slowly('record', () => store.insert(...args)),
+        update: (...args) => slowly(args[0].state, () => store.update(...args)),
+      }),
+    })
+    void only.fetch('orders', order('a'))
+    await pass(10_000)
+    expect(steps.slice(0, 4)).toEqual(['record', 'sending', 'send', 'succeeded'])
+  })
+
   it('P17, P22: the outcome is stored before any caller hears of it', async () => {
     const { tab, pass } = world()
     let heard = false
