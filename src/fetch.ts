@@ -1,23 +1,24 @@
 /** `samekey/fetch`: the durable fetch, without ky. What is not named passes straight through. */
 import { alreadyRead, type BodySource, isStreamed, refuseStringified, takeStream } from './engine/body.ts'
-import type { ClientControl, Engine } from './engine/engine.ts'
+import type { IntentCall } from './engine/call.ts'
+import { type ClientControl, controlOf, type Engine } from './engine/engine.ts'
 import type { IntentHandle, IntentPromise } from './engine/handle.ts'
 import { asIntentPromise } from './engine/handle.ts'
 import type { EngineOptions } from './engine/options.ts'
-import { type IntentCall, matchingOperation } from './engine/submit.ts'
+import { matchingOperation } from './engine/policies.ts'
 import type { Ticket } from './engine/tickets.ts'
 import { ConfigError } from './errors.ts'
 import { readKeyHeader } from './protocol/key.ts'
 import { SAMEKEY_INTENT } from './protocol/wire.ts'
 import { absoluteBase, setUp } from './setup.ts'
 
+export type { IntentCall, KeyChoice } from './engine/call.ts'
 export type { ClientControl } from './engine/engine.ts'
 export type { IntentHandle, IntentPromise, Stored } from './engine/handle.ts'
 export type { IntentFilter, IntentList, Intents, Lanes, Resolution } from './engine/intents.ts'
 export type { Note, Observer, StateNote, WarningNote } from './engine/observer.ts'
 export type { Credentials, EngineOptions, OperationOptions, Reconciliation, RetryOptions } from './engine/options.ts'
 export type { Outcome } from './engine/outcome.ts'
-export type { IntentCall, KeyChoice } from './engine/submit.ts'
 export type { IntentView, SetAsideView } from './engine/view.ts'
 export * from './errors.ts'
 export type {
@@ -62,7 +63,7 @@ export interface SafeFetch extends ClientControl {
 
 /** Options of {@link createFetch}. */
 export interface FetchOptions extends EngineOptions {
-  /** Relative addresses are resolved against it. Default is the page's address; elsewhere none. */
+  /** Relative addresses hang under it, whether or not it ends in a slash; `/path` means its origin. Default is the page's address; elsewhere none. */
   readonly baseUrl?: string | URL
   /** Names the intent of a request that does not name itself; undefined lets it pass (P2). Asked for writes only. */
   readonly intentOf?: (request: Request) => string | undefined
@@ -183,8 +184,7 @@ export function fetchOver(engine: Engine, options: Pick<FetchOptions, 'baseUrl' 
     return url
   }
 
-  const control: ClientControl = engine
-  return Object.defineProperties(safeFetch, Object.getOwnPropertyDescriptors(control)) as SafeFetch
+  return Object.defineProperties(safeFetch, Object.getOwnPropertyDescriptors(controlOf(engine))) as SafeFetch
 }
 
 /** Options that a Request does not carry, such as Node's `dispatcher`: what passes through keeps them. */

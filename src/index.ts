@@ -2,10 +2,10 @@
 import ky, { HTTPError, type KyInstance, type Options as KyOptions, type ResponsePromise } from 'ky'
 import { answeredIntent } from './engine/answered.ts'
 import { isStreamed, refuseStringified, takeStream } from './engine/body.ts'
-import type { ClientControl } from './engine/engine.ts'
+import { fixedCall, type IntentCall } from './engine/call.ts'
+import { type ClientControl, controlOf } from './engine/engine.ts'
 import { type IntentHandle, TakenPromise } from './engine/handle.ts'
 import { unstorable } from './engine/json-body.ts'
-import { fixedCall, type IntentCall } from './engine/submit.ts'
 import type { Ticket } from './engine/tickets.ts'
 import { ConfigError, KeyConflictError, UnsupportedBodyError } from './errors.ts'
 import { type FetchOptions, fetchOver, type SafeFetch } from './fetch.ts'
@@ -123,8 +123,7 @@ export function createClient(options: ClientOptions): Client {
     delete: <T>(url: string | URL, call: WriteOptions) => write<T>('delete', url, call),
     fetch,
   }
-  const control: ClientControl = engine
-  return Object.defineProperties(methods, Object.getOwnPropertyDescriptors(control)) as unknown as Client
+  return Object.defineProperties(methods, Object.getOwnPropertyDescriptors(controlOf(engine))) as unknown as Client
 }
 
 /**

@@ -17,6 +17,8 @@ export function absoluteBase(baseUrl: string | URL | undefined): URL | null {
       'baseUrl',
       `is not an address; give an absolute one such as "https://api.example.com"; it is ${JSON.stringify(String(baseUrl))}`,
     )
+  // A base is a folder: with and without a slash at its end it means the same, as in ky's prefix.
+  if (!base.pathname.endsWith('/')) base.pathname += '/'
   return base
 }
 

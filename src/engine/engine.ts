@@ -8,6 +8,7 @@ import { createAnnouncer } from './announcer.ts'
 import { answering } from './answered.ts'
 import { appAsker } from './app-code.ts'
 import { createAttempts } from './attempts.ts'
+import type { IntentCall } from './call.ts'
 import { createCredentialDesk } from './credentials.ts'
 import { asIntentPromise, type IntentHandle, type IntentPromise } from './handle.ts'
 import { createIntents, type Intents, type Lanes } from './intents.ts'
@@ -21,7 +22,7 @@ import { recover } from './recovery.ts'
 import { createRunner, type Runner } from './runner.ts'
 import { createSchedule, type Schedule } from './schedule.ts'
 import { serverTime } from './server-time.ts'
-import { createSubmitter, type Given, type IntentCall, type Submitted } from './submit.ts'
+import { createSubmitter, type Given, type Submitted } from './submit.ts'
 import { createTickets, type Ticket } from './tickets.ts'
 import { createWaiting, type Ended, isEnd } from './waiting.ts'
 
@@ -368,5 +369,22 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     },
     intents,
     lanes,
+  }
+}
+
+/** What an engine offers to the app, without its inner doors. */
+export function controlOf(engine: Engine): ClientControl {
+  return {
+    get ready() {
+      return engine.ready
+    },
+    start: () => engine.start(),
+    stop: (options) => engine.stop(options),
+    [Symbol.asyncDispose]: () => engine.stop(),
+    authChanged: () => engine.authChanged(),
+    subscribe: (listener) => engine.subscribe(listener),
+    register: (name, operation) => engine.register(name, operation),
+    intents: engine.intents,
+    lanes: engine.lanes,
   }
 }

@@ -55,3 +55,11 @@ export function createPolicies(options: Resolved): Policies {
     },
   }
 }
+
+/** Name of the registered operation that a request belongs to, or null. */
+export function matchingOperation(options: Resolved, request: Request): string | null {
+  for (const [name, { match }] of options.operations) {
+    if (match?.({ method: request.method, url: new URL(request.url) }) === true) return name
+  }
+  return null
+}

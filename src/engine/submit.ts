@@ -17,46 +17,19 @@ import type { IntentStore, Platform, StoredRow } from '../ports.ts'
 import { type Fingerprint, type FingerprintInput, fingerprint } from '../protocol/fingerprint.ts'
 import { JsonRefusedError } from '../protocol/json.ts'
 import { checkKey, derivedKey } from '../protocol/key.ts'
-import type { IntentRecord, KeyOrigin, LanePlace, StoredRequest } from '../protocol/record.ts'
-import { sha256Hex } from '../protocol/sha256.ts'
+import type { IntentRecord, KeyOrigin } from '../protocol/record.ts'
 import { decideSubmit } from '../protocol/submission.ts'
 import { IDEMPOTENCY_AGE, IDEMPOTENCY_SCOPE, IDEMPOTENCY_SINCE } from '../protocol/wire.ts'
 import type { Announcer } from './announcer.ts'
 import { type BodySource, fingerprintBody, readBody } from './body.ts'
+import { fixedCall, givenKeyOf, type IntentCall, type KeyChoice } from './call.ts'
 import type { Stored } from './handle.ts'
 import { isSetAside, keyOf, type Ledger, type Loaded } from './ledger.ts'
-import { isText, type Resolved } from './options.ts'
-import type { Policies } from './policies.ts'
+import { newRecord } from './new-record.ts'
+import type { Resolved } from './options.ts'
+import { matchingOperation, type Policies } from './policies.ts'
 import type { Ticket } from './tickets.ts'
-import { laneKey } from './view.ts'
 import { abortError } from './waiting.ts'
-
-/** A key that the call brings along (P5, P11). Times are epoch ms or a `Date`. */
-export type KeyChoice =
-  /** The caller's own key. `since`: when it may have been sent first; 'new' is the caller's word that it never was. */
-  | { readonly value: string; readonly since: number | Date | 'new' }
-  /** A key that comes out the same for the same name, so that it outlives local storage. */
-  | { readonly derived: true; readonly since: number | Date | 'new' }
-
-/** What a call may say of its intent. */
-export interface IntentCall {
-  /** The app's stable name for what should happen once: 1 to 512 characters. */
-  readonly intent: string
-  /** A key of the caller's own, or a derived one (P5, P11). Default is a fresh random one. */
-  readonly key?: KeyChoice
-  /** Registered name of the operation. Default is the one whose `match` says yes. */
-  readonly operation?: string
-  /** Lane to stand in (P34). Default is the operation's; PUT, PATCH and DELETE to one target are serial by themselves. */
-  readonly lane?: string
-  /** After rejected or cancelled: the same content once more, with a new key (P7). Changes nothing otherwise. Default is false. */
-  readonly again?: boolean
-  /** No send after this time, epoch ms or a `Date` (P36). Default is none. */
-  readonly sendBefore?: number | Date
-  /** Ends the waiting, never the intent (P36). */
-  readonly signal?: AbortSignal
-  /** How long to wait for the outcome, in ms, before `StillOpenError` (P36). Default is the client's. */
-  readonly waitMs?: number
-}
 
 /** What is to be sent. */
 export interface Given {
@@ -95,8 +68,6 @@ export interface SubmitParts {
   readonly started: () => Promise<void>
   readonly work: (row: StoredRow) => void
 }
-
-const longestId = 512
 
 export function createSubmitter(parts: SubmitParts): Submitter {
   const { options, store, platform, ledger, announcer, policies } = parts
@@ -161,7 +132,20 @@ export function createSubmitter(parts: SubmitParts): Submitter {
       }
       const { key, keyOrigin, since } = chooseKey(submission, operation.name)
       const duplicates = await possibleDuplicates(scope, print, intentId, key, operation.name)
-      const record = newRecord(submission, { key, keyOrigin, since, operation, input, print, bytes })
+      const making = {
+        client: options.name,
+        scope,
+        call,
+        request,
+        key,
+        keyOrigin,
+        since,
+        operation,
+        input,
+        print,
+        bytes,
+      }
+      const record = newRecord(making, clock.now())
       refuseIfTooLate(submission, key)
       if (call.signal?.aborted === true) throw abortError({ id: intentId, key }, call.signal.reason)
       const supersedes = found === undefined ? undefined : { key: found.record.key, revision: found.row.revision }
@@ -345,63 +329,6 @@ export function createSubmitter(parts: SubmitParts): Submitter {
     }
   }
 
-  interface Making {
-    readonly key: string
-    readonly keyOrigin: KeyOrigin
-    readonly since: number | null
-    readonly operation: { readonly name: string; readonly registered: boolean; readonly lane: string | undefined }
-    readonly input: FingerprintInput
-    readonly print: Fingerprint
-    readonly bytes: Uint8Array | null
-  }
-
-  function newRecord({ call, request, scope }: Submission, making: Making): IntentRecord {
-    const { key, keyOrigin, since, operation, input, print, bytes } = making
-    const now = clock.now()
-    const storedRequest: StoredRequest = {
-      method: request.method,
-      url: request.url,
-      headers: input.headers,
-      hasBody: bytes !== null,
-      bodyDigest: sha256Hex(bytes ?? new Uint8Array()),
-      credentials: request.credentials,
-      mode: request.mode === 'same-origin' ? 'same-origin' : 'cors',
-      referrerPolicy: request.referrerPolicy,
-    }
-    return {
-      client: options.name,
-      scope,
-      id: call.intent,
-      key,
-      keyOrigin,
-      operation: operation.name,
-      registered: operation.registered,
-      fingerprint: print,
-      request: storedRequest,
-      lane: laneOf(scope, operation.lane, storedRequest),
-      createdAt: now,
-      since,
-      sendBefore: call.sendBefore === undefined ? null : Number(call.sendBefore),
-      state: { name: 'queued' },
-      dueAt: now,
-      attempts: 0,
-      spent: 0,
-      asked: 0,
-      handedOver: false,
-      // An earlier life of this device may have sent the key: in doubt from creation (P11, H8). `since` is true time.
-      doubt: since === null ? null : { at: since, serverAt: since },
-      lastHandOverAt: since === null ? null : now,
-      unmarked: 0,
-      seenAt: now,
-      answer: null,
-      settledAt: null,
-      acknowledgedAt: null,
-      laneReleased: false,
-      history: [],
-      actions: [],
-    }
-  }
-
   /** A store failure as what it means to the caller (F1, P18). */
   async function stored<T>(worst: 'no' | 'maybe', intentId: string, call: () => Promise<T>, key?: string): Promise<T> {
     try {
@@ -419,74 +346,4 @@ export function createSubmitter(parts: SubmitParts): Submitter {
   }
 
   return { submit }
-}
-
-/** Name of the registered operation that a request belongs to, or null. */
-export function matchingOperation(options: Resolved, request: Request): string | null {
-  for (const [name, { match }] of options.operations) {
-    if (match?.({ method: request.method, url: new URL(request.url) }) === true) return name
-  }
-  return null
-}
-
-function laneOf(scope: string, named: string | undefined, { method, url }: StoredRequest): LanePlace | null {
-  if (named !== undefined) return { lane: laneKey(scope, 'named', named), kind: 'named' }
-  if (method !== 'PUT' && method !== 'PATCH' && method !== 'DELETE') return null
-  return { lane: laneKey(scope, 'serial', url), kind: 'serial' }
-}
-
-/**
- * The call, checked, with a copy of everything that the caller could change later (P9). Times become epoch ms.
- *
- * @throws ConfigError for a wrong one: nothing was stored or sent.
- */
-export function fixedCall<Call extends IntentCall>(call: Call): Call {
-  const { intent, key, operation, lane, again, sendBefore, waitMs } = call
-  if (!isText(intent) || intent === '' || intent.length > longestId) {
-    throw new ConfigError(
-      'intent',
-      `give a stable name of 1 to ${longestId} characters for what should happen once, e.g. "checkout:cart-42", or newIntent() for a one-off that you hold`,
-    )
-  }
-  const facts = { intentId: intent }
-  if (operation !== undefined && typeof operation !== 'string')
-    throw new ConfigError('operation', 'must be the name of a registered operation', facts)
-  if (lane !== undefined && (!isText(lane) || lane === ''))
-    throw new ConfigError('lane', 'must be a name that is not empty; leave it out for no lane', facts)
-  if (again !== undefined && typeof again !== 'boolean') throw new ConfigError('again', 'must be true or false', facts)
-  if (waitMs !== undefined && !(typeof waitMs === 'number' && waitMs >= 0))
-    throw new ConfigError('waitMs', `must be a number of milliseconds of at least 0; it is ${String(waitMs)}`, facts)
-  return {
-    ...call,
-    ...(key === undefined ? {} : { key: fixedKey(key, intent) }),
-    ...(sendBefore === undefined ? {} : { sendBefore: timeOf(sendBefore, 'sendBefore', intent) }),
-  }
-}
-
-function fixedKey(key: KeyChoice, intentId: string): KeyChoice {
-  const given: Partial<Record<'value' | 'derived' | 'since', unknown>> = typeof key === 'object' ? { ...key } : {}
-  const isValue = typeof given.value === 'string' && given.derived === undefined
-  const isDerived = given.derived === true && given.value === undefined
-  if (!isValue && !isDerived) {
-    throw new ConfigError(
-      'key',
-      'give { value, since } for a key of your own, or { derived: true, since } for one that outlives local storage',
-      { intentId },
-    )
-  }
-  const since =
-    given.since === 'new'
-      ? 'new'
-      : timeOf(given.since, 'key.since', intentId, `, or 'new' when no earlier life can have sent it (P11)`)
-  return isValue ? { value: String(given.value), since } : { derived: true, since }
-}
-
-function givenKeyOf({ key }: IntentCall): string | null {
-  return key !== undefined && 'value' in key ? key.value : null
-}
-
-function timeOf(time: unknown, option: string, intentId: string, otherwise = ''): number {
-  const ms = time instanceof Date ? time.getTime() : time
-  if (typeof ms === 'number' && Number.isFinite(ms)) return ms
-  throw new ConfigError(option, `must be a time: epoch milliseconds or a Date${otherwise}`, { intentId })
 }

@@ -285,3 +285,19 @@ describe('P4: a client has a name', () => {
     expect((await tab({ name: 'another' }).fetch.intents.list()).intents).toEqual([])
   })
 })
+
+describe('baseUrl means one thing to client and fetch', () => {
+  it.each(['https://api.example.com/v1', 'https://api.example.com/v1/'])(
+    '%s: a relative address hangs under it',
+    async (baseUrl) => {
+      const { clock, network, tab } = world()
+      const only = tab({ baseUrl })
+      await Promise.all([only.fetch('orders', order('checkout:1')), clock.advance(1000)])
+      await Promise.all([only.fetch('/orders', order('checkout:2')), clock.advance(1000)])
+      expect(network.writes().map(({ url }) => url)).toEqual([
+        'https://api.example.com/v1/orders',
+        'https://api.example.com/orders',
+      ])
+    },
+  )
+})
