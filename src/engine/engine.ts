@@ -4,6 +4,7 @@ import type { IntentStore, Platform } from '../ports.ts'
 import type { EventName } from '../protocol/events.ts'
 import { type IntentRecord, wasHeldBack, wasUnheard } from '../protocol/record.ts'
 import type { StateName } from '../protocol/states.ts'
+import { adviceOn } from './advice.ts'
 import { createAnnouncer } from './announcer.ts'
 import { answering } from './answered.ts'
 import { appAsker } from './app-code.ts'
@@ -214,6 +215,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
   /** Also for what was called before the stop and goes on: a submit on its way into the store is stored. */
   function begin(): Promise<void> {
     starting ??= (async () => {
+      for (const warning of adviceOn(options)) announcer.warnOnce(warning.message, warning)
       if (!store.durable) {
         announcer.warn({
           code: 'store_not_durable',

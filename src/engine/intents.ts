@@ -2,17 +2,18 @@
 import { ConfigError, NotPossibleError, RecordSetAsideError } from '../errors.ts'
 import type { IntentStore, Platform } from '../ports.ts'
 import type { IntentEvent } from '../protocol/events.ts'
-import { type Answer, type IntentRecord, isInDoubt } from '../protocol/record.ts'
-import { isSettled, type StateName } from '../protocol/states.ts'
+import { type IntentRecord, isInDoubt } from '../protocol/record.ts'
+import { isSettled, type State, type StateName } from '../protocol/states.ts'
 import { isForgettable } from '../protocol/submission.ts'
-import { keptHeaders } from '../protocol/verdict.ts'
 import type { Announcer } from './announcer.ts'
 import type { AskApp } from './app-code.ts'
 import { isSetAside, keyOf, type Ledger, type Loaded, type SetAside } from './ledger.ts'
-import type { Reconciliation, Resolved } from './options.ts'
+import type { Resolved } from './options.ts'
 import { type Outcome, outcomeOf } from './outcome.ts'
 import type { Policies } from './policies.ts'
+import { askReconcile } from './reconcile.ts'
 import type { Runner } from './runner.ts'
+import { salvaged } from './set-aside.ts'
 import { type IntentView, type SetAsideView, setAsideViewOf, viewOf } from './view.ts'
 import { isEnd, type Waiting } from './waiting.ts'
 
@@ -173,11 +174,12 @@ export function createIntents(parts: IntentParts): {
 
   async function settleUnreadable(
     found: SetAside,
-    record: (state: IntentRecord['state']) => IntentRecord,
-    state: IntentRecord['state'],
+    state: State,
+    action: 'resolve' | 'abandon',
+    note: string | undefined,
   ): Promise<IntentView> {
-    const loaded: Loaded = { row: found.row, record: record(state) }
-    const stored = await ledger.commit(loaded, loaded.record, false, { request: null })
+    const record = salvaged(found, state, { at: platform.clock.now(), action, ...noted(note) })
+    const stored = await ledger.commit({ row: found.row, record }, record, false, { request: null })
     if (stored === null)
       throw new NotPossibleError('set_aside', `"${found.row.id}" changed meanwhile; look again.`, {
         intentId: found.row.id,
@@ -186,30 +188,6 @@ export function createIntents(parts: IntentParts): {
     announcer.announce(null, stored, state.name === 'succeeded' ? 'resolvedSucceeded' : 'abandonAsked', null)
     parts.wake()
     return viewOf(stored)
-  }
-
-  async function reconcile(loaded: Loaded): Promise<Loaded | null> {
-    const ask = policies.operationOf(loaded.record.operation)?.reconcile
-    if (ask === undefined) return loaded
-    let word: Reconciliation
-    try {
-      word = await parts.askApp(() => ask(viewOf(loaded)))
-    } catch (error) {
-      announcer.warn({
-        code: 'app_code_failed',
-        message: `reconcile() of ${loaded.record.operation} threw; nothing is concluded.`,
-        intentId: loaded.record.id,
-        key: loaded.record.key,
-        error,
-      })
-      return loaded
-    }
-    if (word?.found === false) return runner.step(loaded, { type: 'absent' })
-    // Whatever else the app's code gives, in the dark included, is no conclusion.
-    if (word?.found !== true) return loaded
-    const { answer, body } = await answerFrom(word.response)
-    if (word.byKey === true && answer !== null) return runner.step(loaded, { type: 'done', answer }, body)
-    return runner.step(loaded, { type: 'foundElsewhere', answer }, body)
   }
 
   const wait: Intents['wait'] = async (id, { signal, waitMs = options.waitMs } = {}) => {
@@ -239,7 +217,10 @@ export function createIntents(parts: IntentParts): {
     const now = after?.record.state.name
     // The server's own word that it is at work comes before what is not to be found yet.
     const isAnswered = now === undefined || now === 'processing' || (isSettled(now) && now !== 'abandoned')
-    if (after !== null && !isAnswered) await reconcile(after)
+    if (after === null || isAnswered) return
+    const { reconcile } = policies.operationOf(record.operation) ?? {}
+    const found = await askReconcile(after, reconcile, parts.askApp, announcer)
+    if (found !== null) await runner.step(after, found.event, found.body)
   }
 
   const intents: Intents = {
@@ -303,11 +284,11 @@ export function createIntents(parts: IntentParts): {
     async resolve(id, outcome, note) {
       const found = await need(id)
       if (isSetAside(found)) {
-        const state: IntentRecord['state'] =
+        const state: State =
           outcome === 'succeeded'
             ? { name: 'succeeded', by: 'person' }
             : { name: 'abandoned', mayStillHappen: true, freed: false }
-        return settleUnreadable(found, salvage(found, platform.clock.now(), 'resolve', note), state)
+        return settleUnreadable(found, state, 'resolve', note)
       }
       const type = outcome === 'succeeded' ? 'resolvedSucceeded' : 'resolvedNotHappened'
       return refreshed(id, await act(id, { type, ...noted(note) }, alreadySo))
@@ -316,11 +297,7 @@ export function createIntents(parts: IntentParts): {
     async abandon(id, note, { force = false } = {}) {
       const found = await need(id)
       if (isSetAside(found)) {
-        return settleUnreadable(found, salvage(found, platform.clock.now(), 'abandon', note), {
-          name: 'abandoned',
-          mayStillHappen: true,
-          freed: force,
-        })
+        return settleUnreadable(found, { name: 'abandoned', mayStillHappen: true, freed: force }, 'abandon', note)
       }
       return refreshed(id, await act(id, { type: 'abandonAsked', force, ...noted(note) }, alreadySo))
     },
@@ -408,69 +385,4 @@ function alreadySo({ state }: IntentRecord): string {
 
 function noted(note: string | undefined): { note?: string } {
   return note === undefined ? {} : { note }
-}
-
-/** What can be saved of an unreadable record: its names from the row. What a person decides is recorded on that (F22). */
-function salvage(
-  { row, reason }: SetAside,
-  now: number,
-  action: 'resolve' | 'abandon',
-  note: string | undefined,
-): (state: IntentRecord['state']) => IntentRecord {
-  return (state) => ({
-    client: row.client,
-    scope: row.scope,
-    id: row.id,
-    key: row.key,
-    keyOrigin: 'given',
-    operation: '',
-    registered: false,
-    fingerprint: { version: '1', digest: '', rules: {} },
-    request: {
-      method: 'POST',
-      url: 'about:blank',
-      headers: [],
-      hasBody: false,
-      bodyDigest: '',
-      credentials: 'omit',
-      mode: 'cors',
-      referrerPolicy: '',
-    },
-    lane: null,
-    createdAt: now,
-    since: null,
-    sendBefore: null,
-    state,
-    dueAt: null,
-    attempts: 0,
-    spent: 0,
-    asked: 0,
-    handedOver: true,
-    doubt: null,
-    lastHandOverAt: null,
-    unmarked: 0,
-    seenAt: now,
-    answer: null,
-    settledAt: now,
-    acknowledgedAt: null,
-    laneReleased: true,
-    history: [{ at: now, event: 'set_aside', detail: reason }],
-    actions: [{ at: now, action, ...noted(note) }],
-  })
-}
-
-/** The answer that the app's reconcile gave, read whole. */
-async function answerFrom(response: Response | undefined): Promise<{ answer: Answer | null; body: Uint8Array | null }> {
-  if (response === undefined) return { answer: null, body: null }
-  const body = new Uint8Array(await response.arrayBuffer())
-  return {
-    answer: {
-      status: response.status,
-      headers: keptHeaders(response.headers),
-      url: response.url,
-      body: body.length === 0 ? 'empty' : 'stored',
-      replayed: false,
-    },
-    body,
-  }
 }

@@ -36,6 +36,8 @@ export interface WarningNote {
    * - `app_code_failed`: `accept` or `reconcile` threw; nothing is concluded from it (P28).
    * - `store_failed`: the store could not be read or written; it is tried again.
    * - `store_not_durable`: intents are gone with this process or page.
+   * - `window_closed`: the retention leaves no time in which a retry is safe (P35).
+   * - `keys_url_unused`: `keysUrl` is given, but no operation that it could serve.
    * - `operation_unknown`: an intent's operation is not registered here (P24).
    * - `lane_stopped`: a named lane stands behind an intent that did not succeed (P34).
    */
@@ -51,6 +53,8 @@ export interface WarningNote {
     | 'app_code_failed'
     | 'store_failed'
     | 'store_not_durable'
+    | 'window_closed'
+    | 'keys_url_unused'
     | 'operation_unknown'
     | 'lane_stopped'
   /** What happened and what to do, for a person. Its wording is not stable. */

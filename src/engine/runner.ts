@@ -342,8 +342,16 @@ export function createRunner(parts: RunnerParts): Runner {
         return 'taken'
       }
       const body = effect === 'send' && record.request.hasBody ? await store.blob(keyOf(row), 'request') : undefined
-      if (effect === 'send' && record.request.hasBody && body === undefined)
-        throw new Error('The stored request body is missing.')
+      if (effect === 'send' && record.request.hasBody && body === undefined) {
+        // Damage: sent without its body it would be another request under the same key (P23).
+        announcer.warnOnce(record.key, {
+          code: 'record_set_aside',
+          message: `The request body of ${record.id} is missing in the store, so it is not sent. Resolve or abandon it.`,
+          intentId: record.id,
+          key: record.key,
+        })
+        return 'taken'
+      }
       const prepared = { effect, leave, pass, body: body ?? null, preparedAt: clock.monotonic() }
       return (await advance(found, due, null, prepared)).was
     } finally {
