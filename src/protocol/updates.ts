@@ -2,7 +2,8 @@
 import { backoffMs } from './backoff.ts'
 import type { IntentEvent } from './events.ts'
 import type { Context } from './guards.ts'
-import { firstHandOver, type IntentRecord } from './record.ts'
+import { type Doubt, firstHandOver, type IntentRecord } from './record.ts'
+import type { Times } from './window.ts'
 
 export type Change = (record: IntentRecord, event: IntentEvent, context: Context) => Partial<IntentRecord>
 
@@ -56,6 +57,16 @@ export type UpdateName =
   | 'rememberLonger'
   | 'forgetSeenTime'
 
+/**
+ * The first hand-over on the server's clock, where its own answer brought the first date: carried back by the attempt's
+ * duration, and never again after that. A clock that jumped meanwhile makes the age larger, or smaller by less than an
+ * attempt's time limit, which the window leaves room for (P35).
+ */
+function dated(first: Doubt | null, { doubt }: IntentRecord, { now, serverNow }: Times): Doubt | null {
+  if (first === null || doubt !== null || first.serverAt !== null || serverNow === null) return first
+  return { ...first, serverAt: serverNow - Math.max(0, now - first.at) }
+}
+
 /** Every update by name. Each sees the record as the updates before it left it, still in its old state. */
 export const updates: Readonly<Record<UpdateName, Change>> = {
   /** One more attempt. A record that is not in doubt starts afresh, whatever clock values it has seen (P35, H53). */
@@ -73,7 +84,7 @@ export const updates: Readonly<Record<UpdateName, Change>> = {
   spareAttemptOffline: (record, _event, { offline }) => (offline ? { spent: record.spent - 1 } : {}),
   handedOver: ({ state, handedOver }) => ({ handedOver: handedOver || state.name === 'sending' }),
   /** Doubt counts from the earliest attempt that is not cleared (P19). */
-  keepDoubt: (record) => ({ doubt: firstHandOver(record) }),
+  keepDoubt: (record, _event, { times }) => ({ doubt: dated(firstHandOver(record), record, times) }),
   /** A refused copy clears nothing where the transport may have sent another (P30). */
   keepDoubtOfCopies: (record) =>
     record.state.name === 'sending' && !record.state.attempt.exact ? { doubt: firstHandOver(record) } : {},

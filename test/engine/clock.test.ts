@@ -257,4 +257,22 @@ describe('P35: the clock jumps forward', () => {
     expect(sends[0]?.age).toBe('0')
     expect(Number(sends[2]?.age)).toBeGreaterThanOrEqual(300)
   })
+
+  it('section 16: a first answer that brings the first date tells the hand-over too, carried back by its duration', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    const date = serverClock(clock)
+    clock.jump(3 * 60 * minute)
+    const unavailable: Answer = (call, request) =>
+      new Promise((resolve) =>
+        clock.timer(7000, () => resolve(dated(date, answer(503))(call, request) as Promise<Response>)),
+      )
+    network.script(unavailable, broken(), dated(date, server.answer))
+    const handedOver = date()
+    const only = tab()
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(5 * minute)
+    expect(network.writes().map(({ since }) => since)).toEqual([null, handedOver, handedOver])
+    expect(server.total()).toBe(1)
+  })
 })
