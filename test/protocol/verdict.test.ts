@@ -131,6 +131,13 @@ describe('classify', () => {
     expect(judge(answered(202, PROOF, 'later'), samekey)).toMatchObject({ monitorUrl: null, resultExpiresAt: null })
   })
 
+  it('section 6: a 202 without a way to ask is done where the operation says so, and asked again where it says nothing', () => {
+    expect(judge(answered(202, PROOF, 'taken'), samekey, { appAccepts: true }).type).toBe('done')
+    expect(judge(answered(202, PROOF, 'taken'), samekey, { appAccepts: null }).type).toBe('accepted')
+    const monitorUrl = 'https://m.example/'
+    expect(judge(answered(202, PROOF, 'taken'), samekey, { appAccepts: true, monitorUrl }).type).toBe('accepted')
+  })
+
   it('P28: whatever the bytes, classification never throws', () => {
     const dialects = [samekey, draft, stripe, none]
     const anyHeaders = fc.dictionary(
