@@ -71,6 +71,7 @@ export async function readBody(
   source: BodySource,
   maxBytes: number,
   intentId: string,
+  signal: AbortSignal,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
   const request = source instanceof Request ? source : null
   if (request?.bodyUsed === true) throw alreadyRead(intentId)
@@ -78,7 +79,8 @@ export async function readBody(
   const chunks: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of request === null ? (source as AsyncIterable<unknown>) : contentOf(request)) {
+    const content = request === null ? (source as AsyncIterable<unknown>) : contentOf(request)
+    for await (const chunk of endable(content, signal)) {
       if (!ArrayBuffer.isView(chunk)) throw new TypeError(`A chunk is no Uint8Array but ${typeof chunk}.`)
       length += chunk.byteLength
       if (length > maxBytes) break
@@ -100,6 +102,29 @@ export async function readBody(
   // Where a request does not show its body, one without bytes and without a type is none.
   if (length === 0 && request?.body === undefined && request?.headers.has('content-type') === false) return null
   return joined(chunks, length)
+}
+
+/** The chunks until `signal` aborts: a body that never ends must not hold its name for ever, nor a client that stops. */
+async function* endable(content: AsyncIterable<unknown>, signal: AbortSignal): AsyncGenerator<unknown> {
+  let end: () => void = () => {}
+  const aborted = new Promise<never>((_resolve, reject) => {
+    end = () => reject(signal.reason as Error)
+  })
+  aborted.catch(() => {})
+  if (signal.aborted) end()
+  signal.addEventListener('abort', end, { once: true })
+  const chunks = content[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const next = await Promise.race([chunks.next(), aborted])
+      if (next.done === true) return
+      yield next.value
+    }
+  } finally {
+    signal.removeEventListener('abort', end)
+    // Not awaited: a producer that hangs would hang here too.
+    chunks.return?.()?.catch(() => {})
+  }
 }
 
 /** Firefox does not show the body of a request as a stream. */

@@ -82,8 +82,11 @@ export function givenKeyOf({ key }: IntentCall): string | null {
   return key !== undefined && 'value' in key ? key.value : null
 }
 
+/** The furthest time from 1970 that a `Date` can hold, ms. */
+const furthestMs = 8.64e15
+
 function timeOf(time: unknown, option: string, intentId: string, otherwise = ''): number {
   const ms = time instanceof Date ? time.getTime() : time
-  if (typeof ms === 'number' && Number.isFinite(ms)) return ms
+  if (typeof ms === 'number' && Math.abs(ms) <= furthestMs) return ms
   throw new ConfigError(option, `must be a time: epoch milliseconds or a Date${otherwise}`, { intentId })
 }

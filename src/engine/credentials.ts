@@ -30,8 +30,10 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
   let generation = 0
   const waiting = new Set<() => void>()
 
-  function headersOf(given: Readonly<Record<string, string>>, record: IntentRecord): HeaderPair[] {
-    return Object.entries(given).map(([rawName, value]) => {
+  function headersOf(given: Credentials['headers'] | Headers, record: IntentRecord): HeaderPair[] {
+    // Also what the types forbid: sent without a word, credentials that were meant would be missing.
+    const entries: [string, unknown][] = given instanceof Headers ? [...given] : Object.entries(given)
+    return entries.map(([rawName, value]) => {
       const name = rawName.toLowerCase()
       if (options.credentialHeaders.has(name)) return sendable(name, value)
       announcer.warnOnce(name, {
@@ -44,11 +46,11 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
     })
   }
 
-  /** Null as soon as the app says that its session changed: what was asked for before is not waited for (P3, P33). */
-  async function unlessChanged(asked: Promise<Credentials>): Promise<Credentials | null> {
+  /** `sessionChanged` as soon as the app says that its session changed: what was asked for before is not waited for (P3, P33). */
+  async function unlessChanged(asked: Promise<Credentials>): Promise<Credentials | typeof sessionChanged> {
     let change: () => void = () => {}
-    const changed = new Promise<null>((resolve) => {
-      change = () => resolve(null)
+    const changed = new Promise<typeof sessionChanged>((resolve) => {
+      change = () => resolve(sessionChanged)
     })
     waiting.add(change)
     try {
@@ -72,7 +74,9 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
           return { granted: true, headers: [], scopeTag, stillValid }
         }
         const credentials = await unlessChanged(askApp(auth, options.attemptTimeoutMs))
-        if (credentials === null) return this.ask(record, url)
+        if (credentials === sessionChanged) return this.ask(record, url)
+        if (typeof credentials !== 'object' || credentials === null)
+          throw new CredentialsRefused('auth() gave no credentials')
         if (credentials.scope !== record.scope) return { granted: false, event: { type: 'scopeDiffers' } }
         return { granted: true, headers: headersOf(credentials.headers, record), scopeTag, stillValid }
       } catch (error) {
@@ -98,10 +102,22 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
   }
 }
 
-/** @throws TypeError when no request can carry the value. */
-function sendable(name: string, value: string): HeaderPair {
-  new Headers([[name, value]])
-  return [name, value]
+/** What stands for "asked in vain": no value that the app's code could give. */
+const sessionChanged: unique symbol = Symbol('session changed')
+
+/** @throws CredentialsRefused when no request can carry the value. The platform's own error would quote it (P51). */
+function sendable(name: string, value: unknown): HeaderPair {
+  try {
+    if (typeof value !== 'string') throw new TypeError()
+    new Headers([[name, value]])
+    return [name, value]
+  } catch {
+    throw new CredentialsRefused(`the value for "${name}" is no text that a header can carry`)
+  }
+}
+
+class CredentialsRefused extends Error {
+  override readonly name = 'CredentialsRefused'
 }
 
 class HeaderRefused extends Error {

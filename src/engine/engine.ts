@@ -156,6 +156,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     announcer,
     policies,
     started: begin,
+    stopSignal: stopping.signal,
     work: (row) => schedule.start(row),
   })
   const { intents, lanes, acknowledge } = createIntents({
@@ -254,8 +255,9 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     const end = (): Promise<Ended> => track(ended())
 
     async function ended(): Promise<Ended> {
-      const { loaded } = await submitted
-      return waiting.end(loaded, { waitMs, signal })
+      const startedAt = clock.monotonic()
+      const { loaded } = await waiting.within(submitted, call.intent, { waitMs, signal })
+      return waiting.end(loaded, { waitMs: Math.max(0, waitMs - (clock.monotonic() - startedAt)), signal })
     }
 
     /** Delivered to a caller that awaits: taken note of (P22). It is not worth making the caller wait for. */

@@ -219,7 +219,7 @@ export function createIntents(parts: IntentParts): {
     const isAnswered = now === undefined || now === 'processing' || (isSettled(now) && now !== 'abandoned')
     if (after === null || isAnswered) return
     const { reconcile } = policies.operationOf(record.operation) ?? {}
-    const found = await askReconcile(after, reconcile, parts.askApp, announcer)
+    const found = await askReconcile(after, reconcile, (ask) => parts.askApp(ask, options.attemptTimeoutMs), announcer)
     if (found !== null) await runner.step(after, found.event, found.body)
   }
 
@@ -384,5 +384,6 @@ function alreadySo({ state }: IntentRecord): string {
 }
 
 function noted(note: string | undefined): { note?: string } {
+  if (note !== undefined && typeof note !== 'string') throw new ConfigError('note', 'must be a text')
   return note === undefined ? {} : { note }
 }

@@ -66,7 +66,7 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
       laneWaits: state.name === 'blocked' && state.on === 'lane',
       twin: isInDoubt(record) || state.name === 'abandoned' ? record.fingerprint.digest : null,
       format: recordFormat,
-      data: encodeRecord(record),
+      data: readable(encodeRecord(record)),
     }
   }
 
@@ -117,4 +117,10 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
       return holder !== liveness.holder && (await liveness.isGone(holder))
     },
   }
+}
+
+/** What could not be read again must not replace what can (P23). Never the case, or a bug: then nothing is written. */
+function readable(data: string): string {
+  if (decodeRecord(recordFormat, data).ok) return data
+  throw new Error('The changed record could not be read again, so it is not stored.')
 }

@@ -5,6 +5,9 @@ import { sha256Hex } from '../protocol/sha256.ts'
 import type { IntentCall } from './call.ts'
 import { laneKey } from './view.ts'
 
+/** Clocks of two machines differ by a little; a `since` that lies ahead by less is taken as now. */
+const skewMs = 60_000
+
 /** What a new record is made of. */
 export interface Making {
   readonly client: string
@@ -54,10 +57,11 @@ export function newRecord(making: Making, now: number): IntentRecord {
     asked: 0,
     handedOver: false,
     // An earlier life of this device may have sent the key: in doubt from creation (P11, H8). `since` is true time.
-    doubt: since === null ? null : { at: since, serverAt: since },
+    doubt: since === null ? null : { at: Math.min(since, now), serverAt: since },
     lastHandOverAt: since === null ? null : now,
     unmarked: 0,
-    seenAt: now,
+    // A `since` that lies ahead shows that this device's clock is slow: then it knows no age (P35).
+    seenAt: since !== null && since > now + skewMs ? since : now,
     answer: null,
     settledAt: null,
     acknowledgedAt: null,

@@ -44,7 +44,8 @@ export function createPolicies(options: Resolved): Policies {
         ask: {
           baseMs: Math.max(1000, options.retry.baseMs),
           capMs: Math.max(1000, options.retry.capMs),
-          minMs: Math.min(500, options.retry.baseMs),
+          // A floor of its own: a server that says "at once" must not be polled in a loop (P39, B92).
+          minMs: Math.max(100, Math.min(500, options.retry.baseMs)),
         },
         maxPollErrors: 10,
         monitorGraceMs: 30_000,

@@ -24,11 +24,14 @@ export async function askReconcile(
   if (reconcile === undefined) return null
   const { record } = loaded
   try {
-    const word = await askApp(() => reconcile(viewOf(loaded)))
+    const { word, read } = await askApp(async () => {
+      const word = await reconcile(viewOf(loaded))
+      return { word, read: word?.found === true ? await answerFrom(word.response) : null }
+    })
     if (word?.found === false) return { event: { type: 'absent' }, body: null }
     // Whatever else the app's code gives, in the dark included, is no conclusion.
-    if (word?.found !== true) return null
-    const { answer, body } = await answerFrom(word.response)
+    if (word?.found !== true || read === null) return null
+    const { answer, body } = read
     if (word.byKey === true && answer !== null) return { event: { type: 'done', answer }, body }
     return { event: { type: 'foundElsewhere', answer }, body }
   } catch (error) {

@@ -277,7 +277,10 @@ export function createRunner(parts: RunnerParts): Runner {
     }
     // Nothing may be awaited between the check above and the call of fetch inside.
     const { verdict, body } = await attempts.send(record, prepared, policies.of(record), timesOf(record))
-    return step(loaded, verdict, body)
+    // Refused with credentials that were renewed meanwhile: that says nothing about the new ones (P33).
+    const isOld =
+      verdict.type === 'needsCredentials' && !prepared.leave.stillValid() && options.scope() === record.scope
+    return step(loaded, isOld ? { ...verdict, type: 'refusedWithoutEffect', retryAfterMs: null } : verdict, body)
   }
 
   async function inquire(loaded: Loaded, kind: 'poll' | 'lookup' | 'void', prepared: Prepared): Promise<Loaded | null> {

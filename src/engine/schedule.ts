@@ -59,6 +59,8 @@ export function createSchedule({
   const waited = new Set<string>()
   /** To be worked on ahead of their time, until work on them began. */
   const asked = new Map<string, StoredRow>()
+  /** Asked for while work on them was under way. */
+  const askedMeanwhile = new Set<string>()
   /** Due by the last look, the longest due at the end; they wait for a place. */
   let backlog: StoredRow[] = []
   /** Revision at which work on a row ended. */
@@ -244,12 +246,22 @@ export function createSchedule({
           waited.delete(row.key)
           asked.delete(row.key)
         }
+        if (askedMeanwhile.delete(row.key)) void startAgain(row).catch(() => {})
         startAsked()
         // Where nothing was done, nothing new is due: the next of those that are has its place.
         if (!wasPutOff) wake()
         else if (!startBacklog() && passing === null) arm(sleepUntil(nextDueAt, clock.now()))
       })
     active.set(placeOf(row), running)
+  }
+
+  /** As it stands now, if it is held back by what may have changed meanwhile (P33). */
+  async function startAgain({ client, scope, key }: StoredRow): Promise<void> {
+    const row = await store.byKey({ client, scope, key })
+    if (stopped || row?.state !== 'blocked' || row.dueAt === null || active.has(placeOf(row))) return
+    asked.set(key, row)
+    deferred.delete(key)
+    startAsked()
   }
 
   function defer(key: string, ms: number): void {
@@ -259,7 +271,12 @@ export function createSchedule({
   return {
     wake,
     start(row, ms = 0) {
-      if (stopped || active.has(placeOf(row))) return
+      if (stopped) return
+      if (active.has(placeOf(row))) {
+        // What is under way now began before this was asked for: it is looked at again when it ends.
+        askedMeanwhile.add(row.key)
+        return
+      }
       asked.set(row.key, row)
       deferred.delete(row.key)
       if (ms === 0) return startAsked()

@@ -67,6 +67,8 @@ export interface SubmitParts {
   readonly policies: Policies
   readonly started: () => Promise<void>
   readonly work: (row: StoredRow) => void
+  /** The client stops. */
+  readonly stopSignal: AbortSignal
 }
 
 export function createSubmitter(parts: SubmitParts): Submitter {
@@ -82,6 +84,9 @@ export function createSubmitter(parts: SubmitParts): Submitter {
         'nobody is signed in (scope() gave no text), so it is not known whose intent this is; sign in first, or say anonymous: true',
         { intentId: call.intent },
       )
+    }
+    if (!/^https?:/.test(request.url)) {
+      throw new ConfigError('input', 'only http: and https: addresses can be sent to', { intentId: call.intent })
     }
     if (request.mode === 'no-cors') {
       throw new ConfigError('mode', '"no-cors" hides every answer, so no outcome could ever be known; use "cors"', {
@@ -104,7 +109,9 @@ export function createSubmitter(parts: SubmitParts): Submitter {
   async function settle(submission: Submission): Promise<Submitted> {
     const { call, request, source, scope } = submission
     const intentId = call.intent
-    const bytes = await readBody(source, options.maxBodyBytes, intentId)
+    const bytes = await readBody(source, options.maxBodyBytes, intentId, bodySignal(call)).catch((error: unknown) => {
+      throw call.signal?.aborted === true ? abortError({ id: intentId, key: undefined }, call.signal.reason) : error
+    })
     const operation = operationOf(call, request)
     const input: FingerprintInput = {
       method: request.method,
@@ -162,6 +169,11 @@ export function createSubmitter(parts: SubmitParts): Submitter {
       parts.work(result.row)
       return { loaded, stored: { id: intentId, key, possibleDuplicates: duplicates } }
     }
+  }
+
+  /** Ends the reading of a body: nothing of it is stored yet, so an abort ends the submit. */
+  function bodySignal({ signal }: IntentCall): AbortSignal {
+    return signal === undefined ? parts.stopSignal : AbortSignal.any([signal, parts.stopSignal])
   }
 
   function readable(row: StoredRow): Loaded {

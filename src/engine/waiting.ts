@@ -1,4 +1,5 @@
 /** Waiting for an intent's end, in this context or another, for a time (P36, P46), and taking note of it (P22). */
+import { StillOpenError } from '../errors.ts'
 import type { Clock, IntentStore, Platform, RowKey, Timer } from '../ports.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
 import type { IntentRecord } from '../protocol/record.ts'
@@ -6,6 +7,9 @@ import { isSettled } from '../protocol/states.ts'
 import type { Announcer } from './announcer.ts'
 import { isSetAside, keyOf, type Ledger, type Loaded } from './ledger.ts'
 import { stillOpen } from './outcome.ts'
+
+/** How long an aborted submit may take to say what became of it, ms. */
+const abortGraceMs = 1000
 
 /** How an intent stands when the waiting is over. */
 export interface Ended {
@@ -25,6 +29,11 @@ export interface Waiting {
    * Rejects with an `AbortError` that carries intent id and key when `signal` aborts: only the waiting ends.
    */
   end(loaded: Loaded, options: WaitOptions): Promise<Ended>
+  /**
+   * The same for a submit that is not stored yet: a hanging body or store must not hold its caller for longer. Settles
+   * as `submitted` does; else with a `StillOpenError` or an `AbortError`, and the submit goes on (P18, P36).
+   */
+  within<T>(submitted: Promise<T>, intentId: string, options: WaitOptions): Promise<T>
   /** The client stops: all waiting ends, now and from now on, with what is known by then. */
   stop(): void
 }
@@ -54,6 +63,29 @@ export function createWaiting(
     stop() {
       stopped = true
       for (const finish of [...open]) finish()
+    },
+
+    async within(submitted, intentId, { waitMs, signal }) {
+      let fail: (error: Error) => void = () => {}
+      const ended = new Promise<never>((_resolve, reject) => {
+        fail = reject
+      })
+      ended.catch(() => {})
+      const graces: Timer[] = []
+      // The submit hears of the abort too, and knows better what is stored; it is given a moment to say so.
+      const onAbort = (): void => {
+        graces.push(platform.clock.timer(abortGraceMs, () => fail(abortError({ id: intentId }, signal?.reason)), true))
+      }
+      const timer = longTimer(platform.clock, waitMs, () => fail(notStoredYet(intentId)))
+      if (signal?.aborted === true) onAbort()
+      signal?.addEventListener('abort', onAbort, { once: true })
+      try {
+        return await Promise.race([submitted, ended])
+      } finally {
+        timer.cancel()
+        for (const grace of graces) grace.cancel()
+        signal?.removeEventListener('abort', onAbort)
+      }
     },
 
     async end(start, { waitMs, signal }) {
@@ -112,9 +144,27 @@ function longTimer(clock: Clock, ms: number, run: () => void): Timer {
   return { cancel: () => timer.cancel() }
 }
 
+/** What an abort may know of: the name, the key that was or would have been, the record. */
+type Nameable = { readonly id: string } | { readonly id: string; readonly key: string | undefined } | IntentRecord
+
 /** An `AbortError` as fetch gives it, with what is known (P13, P36). */
-export function abortError(record: Pick<IntentRecord, 'id' | 'key'> | IntentRecord, reason: unknown): Error {
-  const known = 'state' in record ? stillOpen(record).message : `"${record.id}" was not stored, and nothing was sent.`
-  const error = new DOMException(`The waiting was aborted. ${known}`, 'AbortError')
-  return Object.assign(error, { intentId: record.id, key: record.key, cause: reason })
+export function abortError(record: Nameable, reason: unknown): Error {
+  const key = 'key' in record ? record.key : undefined
+  const error = new DOMException(`The waiting was aborted. ${whatIsKnown(record)}`, 'AbortError')
+  return Object.assign(error, { intentId: record.id, key, cause: reason })
+}
+
+function whatIsKnown(record: Nameable): string {
+  if ('state' in record) return stillOpen(record).message
+  if ('key' in record) return `"${record.id}" was not stored, and nothing was sent.`
+  return `"${record.id}" may be stored yet; submit the same id again to join it.`
+}
+
+/** The waiting ended before the intent was stored (P18, P36). */
+function notStoredYet(intentId: string): StillOpenError {
+  return new StillOpenError(
+    { state: 'queued', detail: 'not_stored', inDoubt: false },
+    `"${intentId}" is not stored yet: its body or the store takes too long. Nothing was sent so far; submit the same id again to join it.`,
+    { intentId },
+  )
 }

@@ -91,6 +91,8 @@ export function allowedMonitor(
 ): 'own' | 'foreign' | null {
   const home = new URL(record.request.url)
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return null
+  // An address with a password in it would be a credential at rest (P51).
+  if (url.username !== '' || url.password !== '') return null
   if (home.protocol === 'https:' && url.protocol === 'http:') return null
   if (url.origin === home.origin) return 'own'
   return monitorOrigins.has(url.origin) ? 'foreign' : null

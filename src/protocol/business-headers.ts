@@ -16,6 +16,29 @@ export const CREDENTIAL_HEADERS = [
   'x-api-key',
   'x-auth-token',
   'x-access-token',
+  'token',
+  'access-token',
+  'private-token',
+  'id-token',
+  'refresh-token',
+  'auth-token',
+  'api-token',
+  'x-api-token',
+  'x-id-token',
+  'x-refresh-token',
+  'x-session-token',
+  'x-vault-token',
+  'x-gitlab-token',
+  'x-github-token',
+  'x-shopify-access-token',
+  'x-jwt',
+  'x-authorization',
+  'x-auth',
+  'authentication',
+  'x-apikey',
+  'x-goog-api-key',
+  'x-functions-key',
+  'ocp-apim-subscription-key',
   'x-csrf-token',
   'x-xsrf-token',
   'x-amz-security-token',
@@ -25,6 +48,13 @@ export const CREDENTIAL_HEADERS = [
   'x-signature',
   'proxy-authorization',
 ] as const
+
+const credentials: ReadonlySet<string> = new Set(CREDENTIAL_HEADERS)
+
+/** True for a header that says who asks. Lower case. */
+export function isCredential(name: string): boolean {
+  return credentials.has(name)
+}
 
 const TRACES = [
   'traceparent',

@@ -97,8 +97,11 @@ function documented(heard: HeardAnswer, context: InquiryContext, toldMs: number 
         retryAfterMs: retryAfter,
       })
     case 'succeeded':
+      // A success with an error's status, or the other way round, contradicts itself: no news.
+      if (document.response !== undefined && document.response.status >= 400) return null
       return { event: { type: 'done', status, answer: storedAnswer(document, 200) }, body: storedBody(document) }
     case 'failed':
+      if (document.response !== undefined && document.response.status < 400) return null
       // Failed for good, said by the server's own record of the key: that is proof.
       return {
         event: { type: 'refused', status, proof: true, answer: storedAnswer(document, 500) },

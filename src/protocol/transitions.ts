@@ -387,8 +387,8 @@ export const transitions: Table = {
       to(
         { name: 'waiting', because: 'monitor_lost' },
         'P38: replay the request',
-        ['deduplicates', 'windowOpen'],
-        ['dueNow'],
+        ['deduplicates', 'windowOpen', 'attemptsLeft'],
+        ['backoff'],
       ),
       ...unknown('result_expired', 'P39'),
     ],

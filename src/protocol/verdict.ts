@@ -4,6 +4,7 @@
  */
 
 import { accepts } from './accept.ts'
+import { isCredential } from './business-headers.ts'
 import type { Dialect, HeardAnswer, Meaning } from './dialects/dialect.ts'
 import type { Verdict } from './events.ts'
 import { readProblem } from './problem.ts'
@@ -196,7 +197,9 @@ const unkept: ReadonlySet<string> = new Set([
 
 /** The headers of an answer that may be kept, names in lower case. */
 export function keptHeaders(headers: Iterable<HeaderPair>): HeaderPair[] {
-  return [...headers].map(([name, value]) => [name.toLowerCase(), value] as const).filter(([name]) => !unkept.has(name))
+  return [...headers]
+    .map(([name, value]) => [name.toLowerCase(), value] as const)
+    .filter(([name]) => !unkept.has(name) && !isCredential(name))
 }
 
 /** The answer as the record keeps it; its bytes go beside it. */

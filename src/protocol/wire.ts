@@ -106,8 +106,17 @@ function readResponse(json: unknown): MonitorResponse | null | undefined {
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599) return null
   if (!isObject(headers) || !isText(body)) return null
   if (bodyEncoding !== 'utf8' && !(bodyEncoding === 'base64' && isBase64(body))) return null
-  return { status, headers: textMembers(headers), body, bodyEncoding }
+  return { status, headers: sendableHeaders(headers), body, bodyEncoding }
 }
+
+/** Only what a header can be (RFC 9110, 5.5 and 5.6.2): what no response could carry is dropped, not kept. */
+function sendableHeaders(json: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  const fits = ([name, value]: [string, string]): boolean => HEADER_NAME.test(name) && HEADER_VALUE.test(value)
+  return Object.fromEntries(Object.entries(textMembers(json)).filter(fits))
+}
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** @returns undefined if there is none, null if it is malformed: a check that cannot be made is not a check passed. */
 function readDigest(json: unknown): string | null | undefined {
