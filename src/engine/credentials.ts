@@ -69,8 +69,10 @@ export function createCredentialDesk(options: Resolved, announcer: Announcer, as
       const { auth, scopeTag: tagOf } = options
       try {
         // Everything of the app's is asked for and looked at here: after the attempt is marked, nothing may fail (P28).
-        const scopeTag = tagOf === null ? null : sendable(IDEMPOTENCY_SCOPE, tagOf(record.scope))[1]
-        if (auth === null || !options.credentialOrigins.has(new URL(url).origin)) {
+        // The tag says whose account it is: like credentials, it goes to declared origins only (P4).
+        const isDeclared = options.credentialOrigins.has(new URL(url).origin)
+        const scopeTag = tagOf === null || !isDeclared ? null : sendable(IDEMPOTENCY_SCOPE, tagOf(record.scope))[1]
+        if (auth === null || !isDeclared) {
           return { granted: true, headers: [], scopeTag, stillValid }
         }
         const credentials = await unlessChanged(askApp(auth, options.attemptTimeoutMs))

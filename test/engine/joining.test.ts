@@ -461,7 +461,11 @@ describe('P8: remembering', () => {
       expect(await rows(other)).toBe(0)
       frozen.thaw()
       await pass(120_000)
-      await expect(submit.stored).rejects.toMatchObject({ code: 'submit_too_late', intentId: 'a', key: expect.any(String) })
+      await expect(submit.stored).rejects.toMatchObject({
+        code: 'submit_too_late',
+        intentId: 'a',
+        key: expect.any(String),
+      })
       expect([network.writes().length, server.total(), await rows(other)]).toEqual([1, 1, 0])
     },
   )

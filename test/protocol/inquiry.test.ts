@@ -52,6 +52,25 @@ describe('what says nothing', () => {
   })
 })
 
+describe('what contradicts itself', () => {
+  it.each(kinds)('P27, P38: a success with an error status, or the other way round, is no news (%s)', (kind) => {
+    for (const [status, code] of [
+      ['succeeded', 404],
+      ['succeeded', 500],
+      ['failed', 201],
+    ]) {
+      const document = { id: 'a', status, response: { status: code, headers: {}, body: '' } }
+      expect(ask(json(200, document), { kind }).event.type, `${status} ${code}`).toBe('inquiryFailed')
+    }
+  })
+
+  it('section 16: a header that no answer could carry is dropped, and the others are kept', () => {
+    const headers = { etag: '"1"', 'a b': '1', '': '1', x: 'a\r\nb: c', y: 'é€', authorization: 'Bearer 1' }
+    const { event } = ask(json(200, { id: 'a', status: 'succeeded', response: { status: 201, headers, body: '' } }))
+    expect(event.type === 'done' && event.answer.headers).toEqual([['etag', '"1"']])
+  })
+})
+
 describe('refusals by key', () => {
   it.each(kinds)('P43, P44, P57: expired, voided and in progress are said of the key (%s)', (kind) => {
     expect(ask(refusal('idempotency_expired'), { kind }).event).toEqual({ type: 'expired', status: 409, answer: null })
