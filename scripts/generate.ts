@@ -6,7 +6,13 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { root } from './entries.ts'
-import { renderBlocks } from './machine-docs.ts'
+import { renderFaults } from './fault-docs.ts'
+import { renderDiagram, renderStates, renderVerdicts } from './machine-docs.ts'
+
+/** Every generated block by name, as it stands between its two markers. */
+export function renderBlocks(): Readonly<Record<string, string>> {
+  return { verdicts: renderVerdicts(), faults: renderFaults(), diagram: renderDiagram(), states: renderStates() }
+}
 
 /** A document with its blocks put in. */
 export interface Generated {

@@ -11,11 +11,6 @@ import { isOpen, isSettled, type State, type StateName, stateMeanings, stateName
 import { transition } from '../src/protocol/transition.ts'
 import { type Next, type Rule, transitions } from '../src/protocol/transitions.ts'
 
-/** Every generated block by name, as it stands between its two markers. */
-export function renderBlocks(): Readonly<Record<string, string>> {
-  return { verdicts: renderVerdicts(), diagram: renderDiagram(), states: renderStates() }
-}
-
 /** What a person or the app can do, in the words of the API, in the order in which they are listed. */
 const wishes: Readonly<Record<Asked['type'], string>> = {
   checkAsked: 'check',
@@ -200,7 +195,8 @@ function byItself(name: StateName): string {
   return `${[triggers[name], ...deed].filter(Boolean).join(', ')}; becomes ${or(ends)}`
 }
 
-function byPerson(name: StateName): string {
+/** What a person can do in a state, in the words of the API. */
+export function byPerson(name: StateName): string {
   const words = (Object.keys(wishes) as Asked['type'][]).filter((event) => transitions[name][event] !== undefined)
   const forget = isSettled(name) ? ['forget'] : []
   return [...new Set([...words.map((event) => wishes[event]), ...forget])].map((word) => `\`${word}\``).join(', ')
@@ -212,7 +208,7 @@ function or(words: readonly string[]): string {
 
 // ---- answers
 
-const answer: Answer = { status: 200, headers: [], url: '', body: 'stored', replayed: false }
+export const answer: Answer = { status: 200, headers: [], url: '', body: 'stored', replayed: false }
 const heard = { retryAfterMs: null }
 
 /** One verdict of each kind, and of each kind that goes on in two ways, both. */
@@ -242,7 +238,8 @@ const verdicts: readonly { readonly also?: string; readonly verdict: Verdict }[]
 export const shownVerdicts: ReadonlySet<Verdict['type']> = new Set(verdicts.map(({ verdict }) => verdict.type))
 
 const pace = { baseMs: 1, capMs: 1, minMs: 1 }
-const voids: Policy = {
+/** A server of section 16, where all is declared. */
+export const declared: Policy = {
   deduplicates: true,
   retentionMs: 1000,
   attemptTimeoutMs: 1,
@@ -258,10 +255,10 @@ const voids: Policy = {
   slowPollMs: 1,
   rememberMs: 1,
 }
-const plain: Policy = { ...voids, voids: false, looksUp: false }
-const none: Policy = { ...plain, deduplicates: false, retentionMs: null }
+const plain: Policy = { ...declared, voids: false, looksUp: false }
+export const none: Policy = { ...plain, deduplicates: false, retentionMs: null }
 
-const firstAttempt: IntentRecord = {
+export const firstAttempt: IntentRecord = {
   client: '',
   scope: '',
   id: '',
@@ -315,8 +312,8 @@ export function renderVerdicts(): string {
     const what = verdictMeanings[verdict.type]
     return [
       also === undefined ? what : `${what}, ${also}`,
-      next(firstAttempt, verdict, voids),
-      either(next(secondAttempt, verdict, voids), next(secondAttempt, verdict, plain)),
+      next(firstAttempt, verdict, declared),
+      either(next(secondAttempt, verdict, declared), next(secondAttempt, verdict, plain)),
       next(firstAttempt, verdict, none),
     ]
   })
@@ -339,11 +336,17 @@ function next(record: IntentRecord, verdict: Verdict, policy: Policy): string {
     offline: false,
   }
   const { state } = transition(record, verdict, context)?.record ?? record
+  return nameOf(state)
+}
+
+/** A state in a document: its name, and what it waits for or why. */
+export function nameOf(state: State): string {
   const reason = reasonOf(state as Next & State)?.replaceAll('_', ' ')
   return reason === undefined ? `\`${state.name}\`` : `\`${state.name}\` (${reason})`
 }
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A table in Markdown. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
   return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n')
 }

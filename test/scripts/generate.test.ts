@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { root } from '../../scripts/entries.ts'
-import { generate, run } from '../../scripts/generate.ts'
-import { renderBlocks, renderDiagram, renderStates, renderVerdicts, shownVerdicts } from '../../scripts/machine-docs.ts'
+import { faults, renderFaults } from '../../scripts/fault-docs.ts'
+import { generate, renderBlocks, run } from '../../scripts/generate.ts'
+import { renderDiagram, renderStates, renderVerdicts, shownVerdicts } from '../../scripts/machine-docs.ts'
 import { verdictMeanings } from '../../src/protocol/events.ts'
 import { stateMeanings, stateNames } from '../../src/protocol/states.ts'
 
@@ -93,6 +94,26 @@ describe('the table of states', () => {
   })
 })
 
+describe('the table of faults', () => {
+  const row = (id: string) =>
+    renderFaults()
+      .split('\n')
+      .find((line) => line.startsWith(`| ${id} |`)) ?? ''
+
+  it('has each fault that a client lives through, once, in order', () => {
+    const ids = faults.map(({ id }) => id)
+    expect(ids).toEqual([...new Set(ids)].sort((a, b) => Number(a.slice(1)) - Number(b.slice(1))))
+    expect(ids).toEqual(expect.arrayContaining(['F2', 'F3', 'F4', 'F5', 'F6', 'F7', 'F8', 'F9', 'F13', 'F24']))
+  })
+
+  it('F5, F13, F24: a lost answer is asked for again, and unknown where that is not safe', () => {
+    expect(row('F5')).toContain('`queued` → `sending` → `waiting` (ambiguous) → `sending` → `succeeded`')
+    expect(row('F13')).toContain('`unknown` (window over)')
+    expect(row('F24')).toContain('`unknown` (server does not deduplicate)')
+    expect(row('F19')).toContain('`cancelling` (cancel) → `cancelled` (voided)')
+  })
+})
+
 describe('the table of answers', () => {
   const rows = renderVerdicts().split('\n').slice(2)
 
@@ -161,7 +182,7 @@ describe('run', () => {
     writeFileSync(file, document)
     const stale = run([file, '--check'])
     expect(stale).toMatchObject({ code: 1 })
-    expect(stale.output).toMatch(/stale in .*README\.md: verdicts, diagram, states\. Run: npm run generate$/)
+    expect(stale.output).toMatch(/stale in .*README\.md: verdicts, faults, diagram, states\. Run: npm run generate$/)
     expect(readFileSync(file, 'utf8')).toBe(document)
     expect(run([file])).toMatchObject({ code: 0 })
     expect(readFileSync(file, 'utf8')).toContain(renderStates())
