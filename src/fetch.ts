@@ -131,7 +131,7 @@ export function fetchOver(engine: Engine, options: Pick<FetchOptions, 'baseUrl' 
     if (readOnly.has(request.method)) return pass()
     const matching = matchingOperation(engine.options, request)
     const headerKey = keyOf(request, operation ?? matching ?? '')
-    const name = intent ?? headerName ?? options.intentOf?.(request.clone()) ?? givenKey(key) ?? headerKey
+    const name = intent ?? headerName ?? nameFor(request) ?? givenKey(key) ?? headerKey
     if (name === null || name === undefined) {
       const said = Object.entries({ operation, key, lane, again, sendBefore, waitMs }).find(
         ([, value]) => value !== undefined,
@@ -171,6 +171,18 @@ export function fetchOver(engine: Engine, options: Pick<FetchOptions, 'baseUrl' 
         ? 'holds more than one key, and nothing says which is meant; give one'
         : 'holds no key that can be sent safely; give 1 to 255 characters of printable ASCII without space, ", comma and \\',
     )
+  }
+
+  function nameFor(request: Request): string | undefined {
+    try {
+      return options.intentOf?.(request.clone())
+    } catch (cause) {
+      throw new ConfigError(
+        'intentOf',
+        'threw, so it is not known whether this is an intent; nothing was stored or sent',
+        { cause },
+      )
+    }
   }
 
   function resolved(input: string | URL | Request): URL | Request {

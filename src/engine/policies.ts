@@ -1,4 +1,5 @@
 /** The policy that holds for a record today: its operation's options over the client's (see protocol/policy.ts). */
+import { ConfigError } from '../errors.ts'
 import type { Dialect } from '../protocol/dialects/dialect.ts'
 import type { Policy } from '../protocol/policy.ts'
 import type { IntentRecord } from '../protocol/record.ts'
@@ -60,7 +61,15 @@ export function createPolicies(options: Resolved): Policies {
 /** Name of the registered operation that a request belongs to, or null. */
 export function matchingOperation(options: Resolved, request: Request): string | null {
   for (const [name, { match }] of options.operations) {
-    if (match?.({ method: request.method, url: new URL(request.url) }) === true) return name
+    try {
+      if (match?.({ method: request.method, url: new URL(request.url) }) === true) return name
+    } catch (cause) {
+      throw new ConfigError(
+        `operations.${name}.match`,
+        'threw, so it is not known what this request is; nothing was stored or sent',
+        { cause },
+      )
+    }
   }
   return null
 }

@@ -221,3 +221,31 @@ it('P51: a monitor with a password in its address is refused, not stored', async
   expect(JSON.stringify(rows)).not.toContain('s3cret')
   expect(codes(only)).toContain('monitor_refused')
 })
+
+it.each([
+  [
+    'intentOf',
+    {
+      intentOf: () => {
+        throw new Error('mine')
+      },
+    },
+  ],
+  [
+    'operations.orders.match',
+    {
+      operations: {
+        orders: {
+          match: () => {
+            throw new Error('mine')
+          },
+        },
+      },
+    },
+  ],
+])('P28: %s that throws is a ConfigError that names it, and nothing is sent by guess', async (option, options) => {
+  const { clock, network, tab } = world()
+  const write = tab(options).fetch('orders', { method: 'POST', body: '{}' })
+  expect(await failure(clock, 1000, write)).toMatchObject({ code: 'config', option })
+  expect(network.calls).toHaveLength(0)
+})
