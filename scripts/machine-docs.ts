@@ -6,7 +6,7 @@ import { exchanges } from '../src/protocol/effects.ts'
 import { type Asked, type EventName, eventNames, type Verdict, verdictMeanings } from '../src/protocol/events.ts'
 import type { Context } from '../src/protocol/guards.ts'
 import type { Policy } from '../src/protocol/policy.ts'
-import type { Answer, IntentRecord } from '../src/protocol/record.ts'
+import { type Answer, type IntentRecord, untouched } from '../src/protocol/record.ts'
 import { isOpen, isSettled, type State, type StateName, stateMeanings, stateNames } from '../src/protocol/states.ts'
 import { transition } from '../src/protocol/transition.ts'
 import { type Next, type Rule, transitions } from '../src/protocol/transitions.ts'
@@ -259,6 +259,7 @@ const plain: Policy = { ...declared, voids: false, looksUp: false }
 export const none: Policy = { ...plain, deduplicates: false, retentionMs: null }
 
 export const firstAttempt: IntentRecord = {
+  ...untouched,
   client: '',
   scope: '',
   id: '',
@@ -285,18 +286,8 @@ export const firstAttempt: IntentRecord = {
   dueAt: 0,
   attempts: 1,
   spent: 1,
-  asked: 0,
-  handedOver: false,
-  doubt: null,
   lastHandOverAt: 0,
-  unmarked: 0,
   seenAt: 0,
-  answer: null,
-  settledAt: null,
-  acknowledgedAt: null,
-  laneReleased: false,
-  history: [],
-  actions: [],
 }
 const secondAttempt: IntentRecord = {
   ...firstAttempt,

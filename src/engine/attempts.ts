@@ -201,7 +201,7 @@ export function createAttempts({
       code: 'monitor_refused',
       message: couldBeAllowed
         ? `A 202 names a monitor on ${url.origin}, which is not the server's own origin; allow it in monitorOrigins, and it is asked without credentials.`
-        : `A 202 names a monitor at ${url.protocol}//${url.host}, which is never asked: only https from https, and http only from http.`,
+        : `A 202 names a monitor at ${url.protocol}//${url.host}, which is never asked: only https from https, http only from http, and no address with a user or password in it.`,
       intentId: record.id,
       key: record.key,
     })

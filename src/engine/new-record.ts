@@ -1,6 +1,6 @@
 /** From a submit to the record that is stored before anything is sent. */
 import type { Fingerprint, FingerprintInput } from '../protocol/fingerprint.ts'
-import type { IntentRecord, KeyOrigin, LanePlace, StoredRequest } from '../protocol/record.ts'
+import { type IntentRecord, type KeyOrigin, type LanePlace, type StoredRequest, untouched } from '../protocol/record.ts'
 import { sha256Hex } from '../protocol/sha256.ts'
 import type { IntentCall } from './call.ts'
 import { laneKey } from './view.ts'
@@ -37,6 +37,7 @@ export function newRecord(making: Making, now: number): IntentRecord {
     referrerPolicy: request.referrerPolicy,
   }
   return {
+    ...untouched,
     client,
     scope,
     id: call.intent,
@@ -52,22 +53,11 @@ export function newRecord(making: Making, now: number): IntentRecord {
     sendBefore: call.sendBefore === undefined ? null : Number(call.sendBefore),
     state: { name: 'queued' },
     dueAt: now,
-    attempts: 0,
-    spent: 0,
-    asked: 0,
-    handedOver: false,
     // An earlier life of this device may have sent the key: in doubt from creation (P11, H8). `since` is true time.
     doubt: since === null ? null : { at: Math.min(since, now), serverAt: since },
     lastHandOverAt: since === null ? null : now,
-    unmarked: 0,
     // A `since` that lies ahead shows that this device's clock is slow: then it knows no age (P35).
     seenAt: since !== null && since > now + skewMs ? since : now,
-    answer: null,
-    settledAt: null,
-    acknowledgedAt: null,
-    laneReleased: false,
-    history: [],
-    actions: [],
   }
 }
 

@@ -255,13 +255,27 @@ export function createSchedule({
     active.set(placeOf(row), running)
   }
 
+  function start(row: StoredRow, ms = 0): void {
+    if (stopped) return
+    if (active.has(placeOf(row))) {
+      // What is under way now began before this was asked for: it is looked at again when it ends.
+      askedMeanwhile.add(row.key)
+      return
+    }
+    asked.set(row.key, row)
+    deferred.delete(row.key)
+    if (ms === 0) startAsked()
+    else {
+      defer(row.key, ms)
+      wake()
+    }
+  }
+
   /** As it stands now, if it is held back by what may have changed meanwhile (P33). */
   async function startAgain({ client, scope, key }: StoredRow): Promise<void> {
     const row = await store.byKey({ client, scope, key })
     if (stopped || row?.state !== 'blocked' || row.dueAt === null || active.has(placeOf(row))) return
-    asked.set(key, row)
-    deferred.delete(key)
-    startAsked()
+    start(row)
   }
 
   function defer(key: string, ms: number): void {
@@ -270,19 +284,7 @@ export function createSchedule({
 
   return {
     wake,
-    start(row, ms = 0) {
-      if (stopped) return
-      if (active.has(placeOf(row))) {
-        // What is under way now began before this was asked for: it is looked at again when it ends.
-        askedMeanwhile.add(row.key)
-        return
-      }
-      asked.set(row.key, row)
-      deferred.delete(row.key)
-      if (ms === 0) return startAsked()
-      defer(row.key, ms)
-      wake()
-    },
+    start,
     look(key) {
       // Should its holder die, somebody has to look when the lease is over that it may have taken now (P49).
       if (timer !== null && passing === null && armedUntil > clock.monotonic() + options.leaseMs) arm(options.leaseMs)

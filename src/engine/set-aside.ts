@@ -1,5 +1,5 @@
 /** Records that cannot be read, and what a person decides about them (P23, F22). */
-import type { ActionLine, IntentRecord } from '../protocol/record.ts'
+import { type ActionLine, type IntentRecord, untouched } from '../protocol/record.ts'
 import type { State } from '../protocol/states.ts'
 import type { SetAside } from './ledger.ts'
 
@@ -10,6 +10,7 @@ import type { SetAside } from './ledger.ts'
 export function salvaged({ row, reason }: SetAside, state: State, decision: ActionLine): IntentRecord {
   const now = decision.at
   return {
+    ...untouched,
     client: row.client,
     scope: row.scope,
     id: row.id,
@@ -34,17 +35,9 @@ export function salvaged({ row, reason }: SetAside, state: State, decision: Acti
     sendBefore: null,
     state,
     dueAt: null,
-    attempts: 0,
-    spent: 0,
-    asked: 0,
     handedOver: true,
-    doubt: null,
-    lastHandOverAt: null,
-    unmarked: 0,
     seenAt: now,
-    answer: null,
     settledAt: now,
-    acknowledgedAt: null,
     laneReleased: true,
     history: [{ at: now, event: 'set_aside', detail: reason }],
     actions: [decision],

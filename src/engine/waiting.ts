@@ -164,7 +164,7 @@ function whatIsKnown(record: Nameable): string {
 function notStoredYet(intentId: string): StillOpenError {
   return new StillOpenError(
     { state: 'queued', detail: 'not_stored', inDoubt: false },
-    `"${intentId}" is not stored yet: its body or the store takes too long. Nothing was sent so far; submit the same id again to join it.`,
+    `"${intentId}" is not known to be stored yet: its body or the store takes too long. It may be stored, and may then be sent; submit the same id again to join it.`,
     { intentId },
   )
 }

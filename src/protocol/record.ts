@@ -136,6 +136,38 @@ export interface IntentRecord {
   readonly actions: readonly ActionLine[]
 }
 
+/** What a record knows before anything happened to it. */
+export const untouched: Pick<
+  IntentRecord,
+  | 'attempts'
+  | 'spent'
+  | 'asked'
+  | 'handedOver'
+  | 'doubt'
+  | 'lastHandOverAt'
+  | 'unmarked'
+  | 'answer'
+  | 'settledAt'
+  | 'acknowledgedAt'
+  | 'laneReleased'
+  | 'history'
+  | 'actions'
+> = {
+  attempts: 0,
+  spent: 0,
+  asked: 0,
+  handedOver: false,
+  doubt: null,
+  lastHandOverAt: null,
+  unmarked: 0,
+  answer: null,
+  settledAt: null,
+  acknowledgedAt: null,
+  laneReleased: false,
+  history: [],
+  actions: [],
+}
+
 /** Lines of history that are kept; the first and the latest matter, the middle goes. */
 export const historyLimit = 40
 
