@@ -10,7 +10,9 @@ const stores = '^src/stores/'
 const platform = '^src/platform/'
 const nodePlatform = '^src/platform/[^/]+-node\\.ts$'
 const decide = '^src/server/decide\\.ts$'
-const server = '^src/server/'
+const adapters = '^src/server/adapters/'
+// Not the adapters: the kit itself stands on the web's own types, and needs none of their packages.
+const server = '^src/server/(?!adapters/)'
 const msw = '^src/msw/'
 const testing = '^src/testing/'
 const dialects = '^src/dialects\\.ts$'
@@ -32,6 +34,7 @@ const zones = [
   { name: 'platform', files: platform, imports: [platform, ...base], packages: ['uuid'] },
   { name: 'server-decide', files: decide, imports: [protocol] },
   { name: 'server', files: server, except: decide, imports: [server, platform, ...base], packages: ['pg'] },
+  { name: 'adapters', files: adapters, imports: [adapters, errors], packages: ['srvx'] },
   { name: 'msw', files: msw, imports: [msw, server, platform, ...base], packages: ['msw'] },
   { name: 'testing', files: testing, imports: [testing, ...base] },
   { name: 'setup', files: setup, imports: [engine, stores, platform, ...base] },
@@ -81,7 +84,7 @@ export default {
       name: 'node-only-where-node-is',
       comment: 'a node: import outside these files breaks every browser bundle',
       severity: 'error',
-      from: { path: '^src/', pathNot: ['^src/stores/sqlite', server, nodePlatform] },
+      from: { path: '^src/', pathNot: ['^src/stores/sqlite', server, adapters, nodePlatform] },
       to: { dependencyTypes: ['core'] },
     },
     {
@@ -90,7 +93,15 @@ export default {
       severity: 'error',
       from: { path: [indexEntry, fetchEntry, '^src/stores/(memory|indexeddb)\\.ts$'] },
       to: {
-        path: [packageFiles(['pg', 'msw']), '^src/stores/(sqlite|postgres)', nodePlatform, server, msw, testing],
+        path: [
+          packageFiles(['pg', 'msw']),
+          '^src/stores/(sqlite|postgres)',
+          nodePlatform,
+          server,
+          adapters,
+          msw,
+          testing,
+        ],
         reachable: true,
       },
     },
