@@ -36,6 +36,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: [...postgres, ...browser, ...packed],
+          // Most take milliseconds. Not the default of 5 s: a busy machine is no reason to fail.
+          testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
       },

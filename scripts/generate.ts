@@ -1,6 +1,7 @@
 /**
- * Writes the generated blocks of README.md: what stands between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`.
- * With `--check`, writes nothing and exits with 1 when a block is stale, and says which. Another file can be named.
+ * Writes the generated blocks of README.md: what stands between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`,
+ * and the module of the SQL migrations. With `--check`, writes nothing and exits with 1 when something is stale, and
+ * says what. Another document can be named.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -8,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { root } from './entries.ts'
 import { renderFaults } from './fault-docs.ts'
 import { renderDiagram, renderStates, renderVerdicts } from './machine-docs.ts'
+import { migrationsFile, renderMigrations } from './migrations.ts'
 
 /** Every generated block by name, as it stands between its two markers. */
 export function renderBlocks(): Readonly<Record<string, string>> {
@@ -70,8 +72,20 @@ export function run(args: readonly string[]): { readonly output: string; readonl
   return { output: `generate: wrote ${stale.join(', ')} in ${name}`, code: 0 }
 }
 
+/** The same for the migrations. */
+export function runMigrations(check: boolean): { readonly output: string; readonly code: number } {
+  const file = join(root, migrationsFile)
+  const fresh = renderMigrations()
+  if (readFileSync(file, 'utf8') === fresh) return { output: `generate: ${migrationsFile} is up to date`, code: 0 }
+  if (check) return { output: `generate: ${migrationsFile} is stale. Run: npm run generate`, code: 1 }
+  writeFileSync(file, fresh)
+  return { output: `generate: wrote ${migrationsFile}`, code: 0 }
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { output, code } = run(process.argv.slice(2))
-  console.log(output)
-  process.exitCode = code
+  const args = process.argv.slice(2)
+  for (const { output, code } of [run(args), runMigrations(args.includes('--check'))]) {
+    console.log(output)
+    if (code !== 0) process.exitCode = code
+  }
 }

@@ -17,9 +17,12 @@
  * | `voided` | 409 voided, or the replay where the key was executed before | 0 by this request |
  * | `storedFailure` | 500, and its replay from then on | 0 |
  * | `commitUnknown` | 503 that says so | 1 or 0, as scripted |
+ * | `damaged` | network error, then 500 `idempotency_inconsistent` for good | 1 or 0, as scripted |
  * | `accepted` | 202 and a monitor | 1 when its end is `succeeded`, else 0 |
  *
  * "As without the fault": one for a new key, none for a replay.
+ *
+ * `workerDies` and `workerSleeps` happen to executions of accepted work (`faults.work`): another one takes it over.
  */
 import { ConfigError } from '../errors.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
@@ -27,6 +30,9 @@ import { CORS_EXPOSE_HEADERS, type MonitorStatus } from '../protocol/wire.ts'
 
 /** What a request asks for: to execute, to tell about a key (and the monitor of a 202), to void a key, or anything else. */
 export type RequestKind = 'submit' | 'lookup' | 'void' | 'other'
+
+/** What a fault can happen to: a request, or an execution of accepted work by a worker. */
+export type FaultKind = RequestKind | 'work'
 
 /** An answer that the server did not give by itself. */
 export interface ScriptedAnswer {
@@ -64,6 +70,8 @@ export interface Stages {
     | { readonly kind: 'storedFailure' }
   /** How the database fails. */
   readonly store?: 'unavailable' | 'committed' | 'rolledBack'
+  /** The key row commits without its answer, with the business change or without it. */
+  readonly damage?: 'committed' | 'rolledBack'
   /** Before the commit, ms: other requests with the key wait. */
   readonly commitMs?: number
   /** After the commit, before the answer, ms. */
@@ -72,23 +80,28 @@ export interface Stages {
   readonly answer?: 'drop' | 'hang' | 'cut' | 'stall'
   /** Names of headers that do not reach the client. */
   readonly hidden?: readonly string[]
+  /** What becomes of the worker that took the work. */
+  readonly worker?:
+    | { readonly kind: 'dies'; readonly afterCommits: number }
+    | { readonly kind: 'sleeps'; readonly ms: number }
 }
 
 /** Something that goes wrong with one request, made by the functions of this module. */
 export interface Fault {
   /** For the log. */
   readonly name: string
-  /** How many requests in a row it happens to. */
+  /** How many requests (or executions) in a row it happens to. */
   readonly times: number
-  /** Kinds of request that it can happen to. */
-  readonly kinds: readonly RequestKind[]
+  /** What it can happen to. */
+  readonly kinds: readonly FaultKind[]
   readonly stages: Stages
 }
 
-const everyKind: readonly RequestKind[] = ['submit', 'lookup', 'void', 'other']
+const requests: readonly RequestKind[] = ['submit', 'lookup', 'void', 'other']
+const everyKind: readonly FaultKind[] = [...requests, 'work']
 const made = new WeakSet<object>()
 
-function fault(name: string, stages: Stages, kinds: readonly RequestKind[] = everyKind, times = 1): Fault {
+function fault(name: string, stages: Stages, kinds: readonly FaultKind[] = requests, times = 1): Fault {
   const result: Fault = Object.freeze({ name, times, kinds, stages: Object.freeze(stages) })
   made.add(result)
   return result
@@ -99,9 +112,9 @@ function isFault(value: unknown): value is Fault {
   return typeof value === 'object' && value !== null && made.has(value)
 }
 
-/** Nothing goes wrong: for the place in a script where a request is to succeed. */
+/** Nothing goes wrong: for the place in a script where a request, or an execution, is to succeed. */
 export function noFault(): Fault {
-  return fault('noFault', {})
+  return fault('noFault', {}, everyKind)
 }
 
 /** The connection is never made (`ECONNREFUSED`): surely nothing was delivered. Through MSW it is an ordinary network error. */
@@ -225,6 +238,85 @@ export function commitUnknown(truth: 'committed' | 'rolledBack'): Fault {
   return fault(`commitUnknown ${truth}`, { store: truth }, ['submit', 'void'])
 }
 
+/**
+ * The key row commits without its answer, which must never be (F21); the client's connection breaks. Whoever asks from
+ * now on gets 500 `idempotency_inconsistent`, and only a person can help. Where the key is known already, its answer is
+ * lost and nothing is damaged.
+ *
+ * @param truth whether the business change was committed with the row. Nobody can tell from the outside.
+ * @example
+ * ```ts
+ * import { createMockServer, damaged } from 'samekey/msw'
+ *
+ * const mock = createMockServer()
+ * mock.faults.next(damaged('committed'))
+ * ```
+ */
+export function damaged(truth: 'committed' | 'rolledBack'): Fault {
+  return fault(`damaged ${truth}`, { damage: truth, answer: 'drop' }, ['submit'])
+}
+
+/**
+ * A worker that takes the work and is never heard of again (F9): when its lease is over, the work is taken over with the
+ * next epoch. For `faults.work`.
+ *
+ * @param options.afterCommits so many transactions of its own it still commits, renewals of its lease included, and dies
+ * at the one after. 1 in a handler that calls another service: the call is written down and made, and what came of it
+ * never is (H14). Default 0: it does nothing at all.
+ * @throws ConfigError for a number that is none.
+ * @example
+ * ```ts
+ * import { createMockServer, workerDies } from 'samekey/msw'
+ * import { accepted, finish, json } from 'samekey/server'
+ * import { virtualClock } from 'samekey/testing'
+ *
+ * const clock = virtualClock()
+ * const mock = createMockServer({
+ *   clock,
+ *   operations: {
+ *     'orders.create': {
+ *       path: '/orders',
+ *       execute: () => accepted({ work: { item: 'tea' } }),
+ *       work: (task, { createOrder }) => finish((transaction) => json(200, createOrder(transaction, task.work))),
+ *     },
+ *   },
+ * })
+ *
+ * mock.faults.work.next(workerDies())
+ * await mock.fetch('/orders', { method: 'POST', headers: { 'idempotency-key': 'k-1' } }) // 202
+ * await clock.advance(30_000) // the dead worker's lease is over, and another one does it
+ * console.log(mock.effects.total) // 1
+ * ```
+ */
+export function workerDies(options: { readonly afterCommits?: number } = {}): Fault {
+  const { afterCommits = 0 } = options
+  if (!Number.isSafeInteger(afterCommits) || afterCommits < 0) {
+    throw new ConfigError('workerDies', `afterCommits must be a whole number of at least 0, not ${afterCommits}`)
+  }
+  return fault(`workerDies after ${afterCommits} commits`, { worker: { kind: 'dies', afterCommits } }, ['work'])
+}
+
+/**
+ * A worker that takes the work and sleeps before it does any of it, renewals included; then it wakes up and goes on
+ * (F10). When it has slept past its lease, somebody else has the work, and it writes nothing any more. For `faults.work`.
+ *
+ * @param ms at most 2 ** 31 - 1.
+ * @throws ConfigError for a time that no timer can wait.
+ * @example
+ * ```ts
+ * import { createMockServer, workerSleeps } from 'samekey/msw'
+ *
+ * const mock = createMockServer()
+ * mock.faults.work.next(workerSleeps(60_000)) // twice the lease
+ * ```
+ */
+export function workerSleeps(ms: number): Fault {
+  if (!(ms >= 0 && ms <= MAX_TIMER_MS)) {
+    throw new ConfigError('workerSleeps', `must be from 0 to ${MAX_TIMER_MS} ms, not ${ms}`)
+  }
+  return fault(`workerSleeps ${ms}`, { worker: { kind: 'sleeps', ms } }, ['work'])
+}
+
 /** Headers that the server sends and the client cannot see, as without CORS (P41). Default: all that need exposing. */
 export function hideHeaders(...names: readonly string[]): Fault {
   return fault('hideHeaders', { hidden: names.length === 0 ? CORS_EXPOSE_HEADERS : names })
@@ -305,7 +397,7 @@ export function checked(one: Fault): Fault {
   throw new ConfigError('faults', `${JSON.stringify(one)} is not a fault; call the function: commitThenDrop()`)
 }
 
-const onTheServer = ['busy', 'key', 'execution', 'store', 'commitMs'] as const
+const onTheServer = ['busy', 'key', 'execution', 'store', 'damage', 'commitMs'] as const
 const onTheWayBack = ['answerMs', 'answer', 'hidden'] as const
 
 /** Stages that a request does not reach. */
@@ -315,9 +407,9 @@ function stagesAfterTheEnd(stages: Stages): string[] {
   if (refused) reached.push('transitMs', 'lost', 'instead', ...onTheServer, ...onTheWayBack)
   if (lost) reached.push('instead', ...onTheServer, ...onTheWayBack)
   if (instead) reached.push(...onTheServer)
-  if (busy) reached.push('key', 'execution', 'store', 'commitMs')
-  if (key) reached.push('execution', 'store')
-  if (store === 'unavailable') reached.push('execution', 'commitMs')
+  if (busy) reached.push('key', 'execution', 'store', 'damage', 'commitMs')
+  if (key) reached.push('execution', 'store', 'damage')
+  if (store === 'unavailable') reached.push('execution', 'damage', 'commitMs')
   return reached.filter((stage) => stages[stage] !== undefined)
 }
 

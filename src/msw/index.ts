@@ -12,10 +12,12 @@ export {
   commitThenDrop,
   commitUnknown,
   cutBody,
+  damaged,
   delay,
   dropBeforeCommit,
   expired,
   type Fault,
+  type FaultKind,
   hang,
   hideHeaders,
   inProgress,
@@ -31,12 +33,15 @@ export {
   together,
   unavailable,
   voided,
+  workerDies,
+  workerSleeps,
 } from './faults.ts'
 export { handlers } from './handlers.ts'
 export { createMockServer, type Effects, type MockServer, type MockServerOptions } from './mock-server.ts'
-export type { MockCall, MockOperation, MockOrder } from './operations.ts'
+export type { MockCall, MockOperation, MockOrder, MockWork } from './operations.ts'
 export type { PathParams } from './path-pattern.ts'
 export type { LoggedAnswer, LoggedRequest } from './request-log.ts'
 export { anonymous, bearerScope } from './scopes.ts'
 export type { FaultScripts, Faults } from './scripts.ts'
+export type { MockWorkerOptions } from './worker.ts'
 export type { Effect } from './world.ts'

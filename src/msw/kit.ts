@@ -36,7 +36,7 @@ export function kitHandler(
   operation: NamedOperation,
   visit: Visit,
 ): IdempotentHandler {
-  const { authorize, fingerprint, limits, retentionMs, transitMs, graceMs } = operation.options
+  const { authorize, fingerprint, limits, retentionMs, transitMs, graceMs, reread, onVoid } = operation.options
   return idempotent<MemoryTransaction>({
     scope: options.scope,
     ...(options.keysUrl !== undefined && { keysUrl: options.keysUrl }),
@@ -48,6 +48,14 @@ export function kitHandler(
     ...(authorize && { authorize }),
     ...(fingerprint && { fingerprint }),
     ...(limits && { limits }),
+    ...(reread && { reread }),
+    ...(onVoid && {
+      onVoid(context) {
+        const { scope, operation, key } = context
+        // For work that a script accepted, `execute` has written nothing that could be taken back.
+        if (!work.isScripted({ ...scope, operation, key })) return onVoid(context)
+      },
+    }),
     operation: operation.name,
     store: storeFor(world, work, visit),
     execute(context) {
@@ -57,20 +65,25 @@ export function kitHandler(
   })
 }
 
-function executeOnce(
+async function executeOnce(
   world: World,
   work: AcceptedWork,
   operation: NamedOperation,
   { stages: { execution } }: Visit,
   context: ExecuteContext<MemoryTransaction>,
-): ExecuteResult | Promise<ExecuteResult> {
-  if (execution === undefined) return world.execute(operation, context)
+): Promise<ExecuteResult> {
+  const { scope, key, transaction } = context
+  const id = { tenant: scope.tenant, principal: scope.principal, operation: operation.name, key }
+  if (execution === undefined) {
+    const result = await world.execute(operation, context)
+    // Accepting is no effect: the work counts when it is done.
+    if (result.outcome !== 'accepted') world.count(id, transaction)
+    return result
+  }
   if (execution.kind === 'storedFailure') {
     return refuse(500, { title: 'It failed, and this is the stored answer.', code: 'stored_failure' })
   }
   const { script } = execution
-  const { scope, key, transaction } = context
-  const id = { tenant: scope.tenant, principal: scope.principal, operation: operation.name, key }
   transaction.onCommit(() => work.accept(id, script, operation, context))
   return accepted({ retryAfterSeconds: script.retryAfterSeconds })
 }
@@ -86,6 +99,10 @@ function storeFor(world: World, work: AcceptedWork, { stages, pause }: Visit): S
         const { row, now } = await unit.read(id)
         return { row: world.shown(id, row), now }
       },
+      ...(stages.damage && {
+        // The row stays as it was inserted: it commits without its answer (F21).
+        finish: () => (stages.damage === 'rolledBack' ? unit.undo() : Promise.resolve()),
+      }),
     }
   }
 

@@ -5,10 +5,14 @@
 import { ConfigError } from '../errors.ts'
 import { systemClock } from '../platform/clock.ts'
 import type { Clock } from '../ports.ts'
+import { type CorsOptions, cors } from '../server/cors.ts'
 import type { MemoryServerStore, MemoryTransaction } from '../server/memory.ts'
 import type { IdempotentOptions } from '../server/options.ts'
 import { type Report, reportToConsole } from '../server/report.ts'
 import { type Answer, type Refusal, refuse } from '../server/results.ts'
+import type { KeyId } from '../server/store.ts'
+import { hasCode } from '../server/tasks/errors.ts'
+import { workSettings } from '../server/tasks/options.ts'
 import { type AcceptedWork, acceptedWork } from './accepted-work.ts'
 import { connectionsOn } from './connections.ts'
 import { kitHandler } from './kit.ts'
@@ -19,13 +23,14 @@ import { type LoggedRequest, newEntry } from './request-log.ts'
 import { anonymous } from './scopes.ts'
 import { type Faults, scriptBook } from './scripts.ts'
 import { type Service, serve } from './serve.ts'
-import { namedOperations, placeOf, targetFinder } from './targets.ts'
+import { isServed, namedOperations, placeOf, targetFinder } from './targets.ts'
+import { handlersOf, type MockWorker, type MockWorkerOptions, mockWorker } from './worker.ts'
 import { type Effect, newWorld, type World } from './world.ts'
 
 /** Options of {@link createMockServer}. */
 export interface MockServerOptions {
   /** Time; nothing here looks at any other clock. Default: the system's. Tests hand in `virtualClock()`. */
-  readonly clock?: Pick<Clock, 'now' | 'timer'>
+  readonly clock?: Pick<Clock, 'now' | 'timer'> & Partial<Clock>
   /** Where the server is: the paths below count from here. Default `https://api.test`. */
   readonly baseUrl?: string | URL
   /** Where look-up and void are: the client's `keysUrl`. Default `/keys`. */
@@ -45,6 +50,10 @@ export interface MockServerOptions {
   readonly graceMs?: number
   /** Whose request it is, see `bearerScope`; a Response (401) refuses it. Default: everybody is the same. */
   readonly scope?: IdempotentOptions<MemoryTransaction>['scope']
+  /** How workers do accepted work. Default: `startWorker`'s, but without chance: each wait is the whole back-off. */
+  readonly worker?: MockWorkerOptions
+  /** CORS lines for pages on other origins, as the kit's `cors` puts them. Default: none, and no answer to a preflight. */
+  readonly cors?: CorsOptions
   /** From the sending to the answer, half each way, ms. Default 0. */
   readonly latencyMs?: number
   /** Told of what an operator would be told. Default: mistakes in the mocked operations are one line on the console. */
@@ -74,7 +83,10 @@ export interface MockServer {
    * @throws what the request's signal was aborted with.
    */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
-  /** True for a request to an operation, a key, or a route that the mock has by default. */
+  /**
+   * True for a request to an operation, to anything below `keysUrl`, or to a route that the mock has by default; and for
+   * a preflight of these, where the mock has CORS lines.
+   */
   serves(request: Request): boolean
   /** Scripts of what goes wrong. */
   readonly faults: Faults
@@ -86,6 +98,11 @@ export interface MockServer {
   readonly requests: readonly LoggedRequest[]
   /** The key rows, oldest first. */
   readonly keys: ReturnType<MemoryServerStore['rows']>
+  /**
+   * The store of the kit, for what the kit does with one: `unknownTasks`, `settle` and `resume` for a person, `reap`. What
+   * `expire` says is not in it. A new one after `reset`.
+   */
+  readonly store: MemoryServerStore
   /** From now on this key counts as older than the retention and its row as gone: every request with it is refused as expired. */
   expire(key: string): void
   /**
@@ -106,9 +123,9 @@ export interface MockServer {
   fail(key: string, status?: number, value?: unknown): Promise<boolean>
   /** Breaks every connection: whoever waits gets a network error, and what has not been committed is rolled back. */
   disconnect(): void
-  /** Starts afresh: no keys, orders, effects, log entries and scripts; breaks every connection. */
+  /** Starts afresh: no keys, work, orders, effects, log entries and scripts; breaks every connection. */
   reset(): void
-  /** `disconnect`, and refuses connections from now on. Nothing of the mock keeps the process alive then. */
+  /** `disconnect`, refuses connections from now on, and ends the workers. Nothing of the mock keeps the process alive then. */
   close(): void
 }
 
@@ -141,7 +158,8 @@ export interface MockServer {
  * ```
  */
 export function createMockServer(options: MockServerOptions = {}): MockServer {
-  const { clock = systemClock, latencyMs = 0, routes } = options
+  const { latencyMs = 0, routes } = options
+  const clock = wholeClock(options.clock ?? systemClock)
   if (!(latencyMs >= 0)) throw new ConfigError('latencyMs', `must be at least 0, not ${latencyMs}`)
   const place = placeOf(options.baseUrl ?? 'https://api.test', options.keysPath ?? '/keys')
   const baseUrl = place.origin + place.pathname
@@ -157,23 +175,34 @@ export function createMockServer(options: MockServerOptions = {}): MockServer {
       retention: retentionOf(options),
       report: unlessBroken(options.report ?? reportMistakes),
     },
+    withCors: options.cors === undefined ? (handler) => handler : cors(options.cors),
     routes: routes ?? ((request, path, { orders }) => orderRoutes(request, path, orders)),
   }
   const targetOf = targetFinder(place, operations)
   const scripts = scriptBook(operations.map(({ name }) => name))
   const connections = connectionsOn(clock)
   let closed = false
-  let { world, work } = begin()
+  let { world, work, worker } = begin()
 
-  function begin(): { world: World; work: AcceptedWork } {
+  function begin(): { world: World; work: AcceptedWork; worker: MockWorker } {
     const world = newWorld(clock)
-    return { world, work: acceptedWork(world) }
+    const { worker = {} } = options
+    const fateOf = (id: KeyId) => scripts.take(aboutWork(world, id))?.stages.worker ?? null
+    const { report } = service.kit
+    return {
+      world,
+      work: acceptedWork(world),
+      worker: mockWorker({ world, operations, clock, options: worker, report, fateOf }),
+    }
   }
 
   // Wrong options are found now, not at the first request.
   for (const operation of operations) {
     kitHandler(service.kit, world, work, operation, { stages: {}, pause: () => Promise.resolve(), executing() {} })
   }
+  const handlers = handlersOf(world, operations)
+  const idle = { 'no work': () => ({ status: 204 }) }
+  workSettings({ ...options.worker, store: world.store, work: Object.keys(handlers).length === 0 ? idle : handlers })
 
   async function serverFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const wanted = input instanceof Request ? input : new URL(input, `${baseUrl}/`)
@@ -216,8 +245,10 @@ export function createMockServer(options: MockServerOptions = {}): MockServer {
     fetch: serverFetch,
 
     serves(request) {
-      const { kind, path } = targetOf(request)
-      return kind !== 'other' || (path !== null && routes === undefined && isOrderRoute(request, path))
+      if (request.method === 'OPTIONS' && options.cors === undefined) return false
+      if (isServed(place, operations, request)) return true
+      const { path } = targetOf(request)
+      return path !== null && routes === undefined && isOrderRoute(request, path)
     },
 
     faults: scripts.faults,
@@ -227,6 +258,9 @@ export function createMockServer(options: MockServerOptions = {}): MockServer {
     },
     get requests() {
       return [...world.log]
+    },
+    get store() {
+      return world.store
     },
     get keys() {
       return world.store.rows().flatMap(({ row, ...id }) => {
@@ -243,12 +277,14 @@ export function createMockServer(options: MockServerOptions = {}): MockServer {
     disconnect: () => connections.closeAll(),
     reset() {
       connections.closeAll()
+      worker.stop()
       scripts.faults.clear()
-      ;({ world, work } = begin())
+      ;({ world, work, worker } = begin())
     },
     close() {
       closed = true
       connections.closeAll()
+      worker.stop()
     },
   }
 }
@@ -261,9 +297,25 @@ function retentionOf({ retentionMs, transitMs, graceMs }: MockServerOptions): Se
   }
 }
 
+/** Some clocks that tests make have no second reading; theirs do not jump either. */
+function wholeClock(clock: NonNullable<MockServerOptions['clock']>): Clock {
+  return {
+    now: () => clock.now(),
+    timer: (ms, run, hold) => clock.timer(ms, run, hold),
+    monotonic: () => clock.monotonic?.() ?? clock.now(),
+  }
+}
+
+function aboutWork(world: World, { operation, key }: KeyId): Parameters<ReturnType<typeof scriptBook>['take']>[0] {
+  return { kind: 'work', key, intent: world.intentOf(key), operation }
+}
+
 /** Most of what goes wrong here is scripted; what the operations do wrong is not. */
 const reportMistakes: Report = (event) => {
-  if (event.kind === 'executeFailed' || event.kind === 'entryFailed') reportToConsole(event)
+  const { kind, error } = event
+  // A call that broke off is what the worker is there for.
+  const isMistake = error !== undefined && !hasCode(error, 'call_open') && !hasCode(error, 'call_undelivered')
+  if (kind === 'executeFailed' || kind === 'entryFailed' || (kind === 'taskFailed' && isMistake)) reportToConsole(event)
 }
 
 /** A connection that the mock breaks in the middle of a transaction is nobody's mistake. */

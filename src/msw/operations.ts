@@ -2,6 +2,8 @@
 import type { MemoryTransaction } from '../server/memory.ts'
 import type { ExecuteContext, IdempotentOptions } from '../server/options.ts'
 import { type ExecuteResult, json } from '../server/results.ts'
+import type { TaskEnd } from '../server/tasks/ends.ts'
+import type { Task } from '../server/tasks/task.ts'
 import type { PathParams, PathPattern } from './path-pattern.ts'
 
 /** An order that was created: what a test counts in the end. */
@@ -23,11 +25,17 @@ export interface MockCall extends ExecuteContext<MemoryTransaction> {
   createOrder(value: unknown): MockOrder
 }
 
+/** What `work` of a mocked operation gets besides the task. */
+export interface MockWork {
+  /** Adds a row to `server.orders` if the transaction of `finish` or of a step commits; its id is known at once. */
+  createOrder(transaction: MemoryTransaction, value: unknown): MockOrder
+}
+
 /** One operation of the mocked server; what is left out is the server kit's default. */
 export interface MockOperation
   extends Pick<
     IdempotentOptions<MemoryTransaction>,
-    'authorize' | 'fingerprint' | 'limits' | 'retentionMs' | 'transitMs' | 'graceMs'
+    'authorize' | 'fingerprint' | 'limits' | 'retentionMs' | 'transitMs' | 'graceMs' | 'onVoid' | 'reread'
   > {
   /** Default POST. */
   readonly method?: string
@@ -39,6 +47,14 @@ export interface MockOperation
    * JSON body and answers 201.
    */
   readonly execute?: (call: MockCall) => ExecuteResult | Promise<ExecuteResult>
+  /**
+   * Does the work that `execute` queued with `accepted({ work })`: a handler as `startWorker` takes it, run on the mock's
+   * clock by the kit's own worker. Default: none; the work waits for `server.complete`.
+   */
+  readonly work?: (
+    task: Task<MemoryTransaction>,
+    mock: MockWork,
+  ) => TaskEnd<MemoryTransaction> | Promise<TaskEnd<MemoryTransaction>>
 }
 
 /** An operation with its pattern read. */

@@ -1,6 +1,6 @@
 /** Fault scripts: which fault happens to which request. */
 import { ConfigError } from '../errors.ts'
-import { checked, type Fault, type RequestKind } from './faults.ts'
+import { checked, type Fault, type FaultKind } from './faults.ts'
 
 /**
  * Scripts for requests of one kind. A script is used up in order, one fault per request. A request takes from the first
@@ -17,7 +17,7 @@ export interface FaultScripts {
   forOperation(name: string, ...faults: readonly Fault[]): void
 }
 
-/** Scripts for submits; those for the questions about a key stand beside them. */
+/** Scripts for submits; those for the questions about a key, and for workers, stand beside them. */
 export interface Faults extends FaultScripts {
   /** For look-ups by key and looks at the monitor of a 202. */
   readonly lookups: FaultScripts
@@ -25,6 +25,8 @@ export interface Faults extends FaultScripts {
   readonly voids: FaultScripts
   /** For all other requests; `forKey`, `forIntent` and `forOperation` never match one. */
   readonly others: FaultScripts
+  /** For executions of accepted work by an operation's own `work`: `workerDies`, `workerSleeps`. */
+  readonly work: FaultScripts
   /** How many scripted faults have not happened yet; those of `always` do not count. */
   readonly left: number
   /** Forgets all that has not happened yet. */
@@ -33,7 +35,7 @@ export interface Faults extends FaultScripts {
 
 /** What is known of a request when its fault is chosen. */
 export interface FaultTarget {
-  readonly kind: RequestKind
+  readonly kind: FaultKind
   readonly key: string | null
   /** 1 for the first key that the server sees; null without a key. */
   readonly intent: number | null
@@ -53,10 +55,13 @@ export interface ScriptBook {
 export function scriptBook(operations: readonly string[]): ScriptBook {
   const scripts = new Map<string, Fault[]>()
 
-  function add(kind: RequestKind, name: string, faults: readonly Fault[]): void {
+  function add(kind: FaultKind, name: string, faults: readonly Fault[]): void {
     for (const fault of faults) {
       if (!checked(fault).kinds.includes(kind)) {
-        throw new ConfigError('faults', `${fault.name} cannot happen to a request of the kind "${kind}"`)
+        throw new ConfigError(
+          'faults',
+          `${fault.name} cannot happen to ${kind === 'work' ? 'work' : `a request of the kind "${kind}"`}`,
+        )
       }
     }
     const script = scripts.get(nameOf(kind, name)) ?? []
@@ -67,7 +72,7 @@ export function scriptBook(operations: readonly string[]): ScriptBook {
     scripts.set(nameOf(kind, name), script)
   }
 
-  function scriptsOf(kind: RequestKind): FaultScripts {
+  function scriptsOf(kind: FaultKind): FaultScripts {
     return {
       next: (...faults) => add(kind, 'next', faults),
       forKey: (key, ...faults) => add(kind, `key ${key}`, faults),
@@ -90,6 +95,7 @@ export function scriptBook(operations: readonly string[]): ScriptBook {
       lookups: scriptsOf('lookup'),
       voids: scriptsOf('void'),
       others: scriptsOf('other'),
+      work: scriptsOf('work'),
       get left() {
         return [...scripts.values()].flat().filter(({ times }) => Number.isFinite(times)).length
       },
@@ -109,6 +115,6 @@ export function scriptBook(operations: readonly string[]): ScriptBook {
   }
 }
 
-function nameOf(kind: RequestKind, name: string): string {
+function nameOf(kind: FaultKind, name: string): string {
   return `${kind} ${name}`
 }

@@ -2,6 +2,7 @@
 import type { Clock } from '../ports.ts'
 import { IDEMPOTENCY_AGE } from '../protocol/wire.ts'
 import { type AnswerData, answerFor, otherProblem, problemAnswer } from '../server/answer-for.ts'
+import type { Handler } from '../server/cors.ts'
 import { toResponse } from '../server/respond.ts'
 import { idempotencyRoutes } from '../server/routes.ts'
 import type { AcceptedWork } from './accepted-work.ts'
@@ -21,6 +22,8 @@ export interface Service {
   readonly latencyMs: number
   readonly place: Place
   readonly kit: KitOptions
+  /** Puts the CORS lines on what the server answers. */
+  readonly withCors: (handler: Handler) => Handler
   readonly operations: readonly NamedOperation[]
   /** Answers what is no operation and no key; null for 404. */
   readonly routes: (request: Request, path: string, world: World) => Response | null | Promise<Response | null>
@@ -88,10 +91,19 @@ async function decide(service: Service, arrival: Arrival): Promise<AnswerData> {
   return answer
 }
 
-async function ask({ kit, place, operations, routes }: Service, arrival: Arrival, visit: Visit): Promise<Response> {
-  const { target, entry, world, work, connection } = arrival
-  const { kind, path, operation, key } = target
-  const request = again(arrival.request, entry.body, key !== null && world.expired.has(key))
+async function ask(service: Service, arrival: Arrival, visit: Visit): Promise<Response> {
+  const { entry, world, target } = arrival
+  const request = again(arrival.request, entry.body, target.key !== null && world.expired.has(target.key))
+  return service.withCors((shown) => handled(service, arrival, visit, shown))(request)
+}
+
+async function handled(
+  { kit, place, operations, routes }: Service,
+  { target, world, work, connection }: Arrival,
+  visit: Visit,
+  request: Request,
+): Promise<Response> {
+  const { kind, path, operation } = target
   if (kind === 'submit' && operation !== null) return kitHandler(kit, world, work, operation, visit)(request)
   const keys = idempotencyRoutes({
     keysUrl: place.keysPathname,

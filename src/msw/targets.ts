@@ -54,6 +54,15 @@ export function namedOperations(
   })
 }
 
+/** True for what a server with these operations answers itself: an operation, a key, or a page's question about either. */
+export function isServed(place: Place, operations: readonly NamedOperation[], { method, url }: Request): boolean {
+  const { origin, pathname } = new URL(url)
+  if (origin !== place.origin) return false
+  if (pathname.startsWith(`${place.keysPathname}/`)) return true
+  if (!pathname.startsWith(`${place.pathname}/`)) return false
+  return operations.some((each) => (method === each.method || method === 'OPTIONS') && each.params(pathname) !== null)
+}
+
 /** Finds out what a request is about; where two patterns match, the first one counts. */
 export function targetFinder(place: Place, operations: readonly NamedOperation[]): (request: Request) => Target {
   return (request) => {

@@ -19,22 +19,27 @@ export interface Effect {
 
 /** State, and what changes it in the one right way. */
 export interface World {
+  /** Counts work that succeeds as an effect, whoever finishes it. */
   readonly store: MemoryServerStore
   readonly orders: MockOrder[]
   readonly effects: Effect[]
   readonly log: LogEntry[]
   /** Keys whose rows are gone, and that are too old for everything. */
   readonly expired: Set<string>
-  /** Names of keys whose accepted work was voided by somebody. */
-  readonly voidedWork: Set<string>
   /** The number of a key, by first sight, from 1. */
   intentOf(key: string): number
-  /** What the server sees of a row: with what has been scripted about its key. */
+  /** What the server sees of a row: nothing, where it has been scripted that its key is forgotten. */
   shown(id: KeyId, row: KeyRow | null): KeyRow | null
-  /** Runs the operation; its effect counts if, and only if, the transaction commits. */
+  /** Runs the operation. What it creates is there if, and only if, the transaction commits. */
   execute(operation: NamedOperation, context: ExecuteContext<MemoryTransaction>): Promise<ExecuteResult>
-  /** Counts a business execution. */
-  count(id: Pick<KeyId, 'operation' | 'key' | 'principal'>): void
+  /** Adds an order with the commit; its id is known at once. */
+  createOrder(
+    id: Pick<KeyId, 'operation' | 'key' | 'principal'>,
+    transaction: MemoryTransaction,
+    value: unknown,
+  ): MockOrder
+  /** Counts a business execution with the commit. */
+  count(id: Pick<KeyId, 'operation' | 'key' | 'principal'>, transaction: MemoryTransaction): void
 }
 
 /** A world in which nothing has happened yet. */
@@ -42,21 +47,26 @@ export function newWorld(clock: Pick<Clock, 'now' | 'timer'>): World {
   const orders: MockOrder[] = []
   const effects: Effect[] = []
   const expired = new Set<string>()
-  const voidedWork = new Set<string>()
   const intents = new Map<string, number>()
   let lastId = 0
 
-  function count({ operation, key, principal }: Pick<KeyId, 'operation' | 'key' | 'principal'>): void {
-    effects.push({ operation, key, principal, at: clock.now() })
+  const count: World['count'] = ({ operation, key, principal }, transaction) =>
+    transaction.onCommit(() => effects.push({ operation, key, principal, at: clock.now() }))
+
+  const createOrder: World['createOrder'] = ({ operation, key, principal }, transaction, value) => {
+    lastId += 1
+    const order = { id: lastId, operation, key, principal, value }
+    transaction.onCommit(() => orders.push(order))
+    return order
   }
 
   return {
-    store: memoryServerStore({ clock }),
+    store: countingSuccess(memoryServerStore({ clock }), count),
     orders,
     effects,
     log: [],
     expired,
-    voidedWork,
+    createOrder,
     count,
 
     intentOf(key) {
@@ -65,28 +75,34 @@ export function newWorld(clock: Pick<Clock, 'now' | 'timer'>): World {
       return number
     },
 
-    shown(id, row) {
-      if (row === null || expired.has(id.key)) return null
-      return voidedWork.has(nameOf(id)) ? { ...row, state: 'voided' } : row
-    },
+    shown: (id, row) => (expired.has(id.key) ? null : row),
 
     async execute({ name, options, params }, context) {
       const { transaction, request, key, scope } = context
-      const { principal } = scope
-      const result = await (options.execute ?? placeOrder)({
+      const id = { operation: name, key, principal: scope.principal }
+      return (options.execute ?? placeOrder)({
         ...context,
         params: params(new URL(request.url).pathname) ?? {},
-        createOrder(value) {
-          lastId += 1
-          const order = { id: lastId, operation: name, key, principal, value }
-          transaction.onCommit(() => orders.push(order))
-          return order
-        },
+        createOrder: (value) => createOrder(id, transaction, value),
       })
-      // Accepting is no effect: the work counts when it is done.
-      if (result.outcome !== 'accepted') transaction.onCommit(() => count({ operation: name, key, principal }))
-      return result
     },
+  }
+}
+
+/** The store, where work that succeeds counts: by a worker, a script, or a person. */
+function countingSuccess(store: MemoryServerStore, count: World['count']): MemoryServerStore {
+  return {
+    ...store,
+    begin: (options, work) =>
+      store.begin(options, (unit) =>
+        work({
+          ...unit,
+          saveTask(id, row) {
+            if (row.status === 'succeeded') count(id, unit.transaction)
+            return unit.saveTask(id, row)
+          },
+        }),
+      ),
   }
 }
 

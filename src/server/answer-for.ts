@@ -24,7 +24,10 @@ export interface AnswerData {
 }
 
 /** Every decision that ends a request. */
-export type FinalDecision = Exclude<SubmitDecision | LookupDecision | VoidDecision, { kind: 'claim' | 'execute' }>
+export type FinalDecision = Exclude<
+  SubmitDecision | LookupDecision | VoidDecision,
+  { kind: 'claim' | 'execute' | 'voidWork' }
+>
 
 /** Seconds after which a client may ask again for a key that is in progress, or a store that was away. */
 export const RETRY_AFTER_SECONDS = 1
@@ -76,7 +79,8 @@ export function storedAnswer(answer: StoredAnswer, expiresAt: number, replayed: 
   const headers: [string, string][] = answer.headers.map(([name, value]) => [name, value])
   headers.push([IDEMPOTENCY_EXPIRES, formatHttpDate(expiresAt)])
   if (replayed) headers.push([IDEMPOTENT_REPLAYED, 'true'])
-  if (answer.body.kind === 'omitted') {
+  // A reference is for the server alone: where nobody read under it, there is no body.
+  if (answer.body.kind !== 'bytes') {
     headers.push([IDEMPOTENCY_BODY, 'omitted'])
     return { status: answer.status, headers, body: null }
   }

@@ -2,6 +2,7 @@
 import { ConfigError } from '../errors.ts'
 import { IDEMPOTENCY_AGE, IDEMPOTENCY_SCOPE, IDEMPOTENCY_SINCE } from '../protocol/wire.ts'
 import { type Asked, type KeyReading, readAge, readScopeTag } from './decide.ts'
+import { EntryError } from './errors.ts'
 import type { AuthorizeContext, Scope, Settings } from './options.ts'
 import { forbidden, toResponse } from './respond.ts'
 
@@ -10,15 +11,6 @@ export interface Caller {
   readonly request: Request
   readonly scope: Scope
   readonly asked: Asked
-}
-
-/** `scope` or `authorize` threw, where nothing can have been executed by this request. */
-export class EntryError extends Error {
-  override readonly name = 'EntryError' as const
-
-  constructor(what: string, cause: unknown) {
-    super(`${what} failed.`, { cause })
-  }
 }
 
 /**

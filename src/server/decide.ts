@@ -15,8 +15,14 @@ import { parseHttpDate } from '../protocol/http-date.ts'
 import { checkKey, type KeyRules, readKeyHeader } from '../protocol/key.ts'
 import { IDEMPOTENCY_AGE, IDEMPOTENCY_SINCE, type MonitorError, type MonitorStatus } from '../protocol/wire.ts'
 
-/** The body of a stored answer. `omitted`: it was sent once and not kept (P60). */
-export type StoredBody = { readonly kind: 'bytes'; readonly bytes: Uint8Array } | { readonly kind: 'omitted' }
+/**
+ * The body of a stored answer. `omitted`: it was sent once and not kept (P60). `reference`: it is kept elsewhere, and
+ * read there again under the authorisation of the day (P60).
+ */
+export type StoredBody =
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  | { readonly kind: 'omitted' }
+  | { readonly kind: 'reference'; readonly reference: string }
 
 /** An answer as the key row keeps it: what a replay gives back, byte for byte (P55). */
 export interface StoredAnswer {
@@ -26,12 +32,12 @@ export interface StoredAnswer {
   readonly body: StoredBody
 }
 
-/** How far accepted work is (P64); `voided` is a state of the key, not of the work. */
+/** How far accepted work is (P64), as whoever does it may say; `voided` is nothing that can be said, only be asked for. */
 export type TaskStatus = Exclude<MonitorStatus, 'voided'>
 
 /** Accepted work, as its monitor tells it. */
 export interface TaskView {
-  readonly status: TaskStatus
+  readonly status: MonitorStatus
   /** The finished answer; null while there is none. */
   readonly result: StoredAnswer | null
   /** What went wrong, for people and programs; null when nothing did or nothing is said. */
@@ -46,16 +52,17 @@ export interface TaskView {
 export interface KeyRow {
   /**
    * `running`: inserted, and no answer yet. In the one-transaction protocol nobody but the inserting transaction ever
-   * sees it, so anybody else who does has found damage (F21). `finished`: there is an answer. `voided`: never executed.
+   * sees it, so anybody else who does has found damage (F21). `accepted`: answered with 202, and the work is not at its
+   * end. `finished`: there is a final answer. `voided`: it never took effect and never will.
    */
-  readonly state: 'running' | 'finished' | 'voided'
+  readonly state: 'running' | 'accepted' | 'finished' | 'voided'
   /** Of the first request, with the rules of its time (P16); null where no request ever came (voided). */
   readonly fingerprint: Fingerprint | null
   /** SHA-256 of the first request's body bytes, lower-case hexadecimal; null where no request ever came. */
   readonly requestDigest: string | null
-  /** Null unless finished. */
+  /** What a replay gives; null where nothing was ever answered. */
   readonly answer: StoredAnswer | null
-  /** Null unless the answer is a 202 whose work goes on elsewhere. */
+  /** Null unless the answer is a 202 whose work went on after it. */
   readonly task: TaskView | null
   /** Epoch ms by the store's clock. */
   readonly createdAt: number
@@ -140,6 +147,8 @@ export interface LookupView extends Asked {
 
 /** A request that the key shall never be executed (P58). */
 export interface VoidView extends Asked {
+  /** The app can take back what it wrote when it accepted the work: only then can accepted work be voided. */
+  readonly takesBack: boolean
   readonly store: Unread | Inserted | Busy | Gone | Found
 }
 
@@ -175,11 +184,15 @@ export type LookupDecision =
   | { readonly kind: 'expired' }
   | { readonly kind: 'inconsistent'; readonly detail: string }
 
-/** How a void ends. `void` keeps the inserted row: commit, then answer with it. Everything else rolls back. */
+/**
+ * How a void ends. `void` keeps the inserted row: commit, then answer with it. `voidWork`: try to void the accepted
+ * work, and where that is too late, decide again without it. Everything else rolls back.
+ */
 export type VoidDecision =
   | EntryRefusal
   | ClaimIt
   | { readonly kind: 'void'; readonly row: KeyRow }
+  | { readonly kind: 'voidWork'; readonly row: KeyRow }
   | { readonly kind: 'monitor'; readonly row: KeyRow }
   | { readonly kind: 'inProgress' }
   | { readonly kind: 'expired' }
@@ -230,8 +243,15 @@ export function decideVoid(view: VoidView): VoidDecision {
     case 'gone':
       return { kind: 'expired' }
     case 'row':
-      return damageOf(store.row) ?? { kind: 'monitor', row: store.row }
+      return (
+        damageOf(store.row) ?? { kind: view.takesBack && isOpen(store.row) ? 'voidWork' : 'monitor', row: store.row }
+      )
   }
+}
+
+/** Whether its work may still be stopped; the row of the work decides, under its lock. */
+function isOpen({ state, task }: KeyRow): boolean {
+  return state === 'accepted' && task !== null && task.status !== 'unknown'
 }
 
 function refusalAtEntry({ key, age, scope }: Asked): EntryRefusal | null {
@@ -269,7 +289,7 @@ const unfinished: { readonly kind: 'inconsistent'; readonly detail: string } = {
 }
 
 function damageOf(row: KeyRow): typeof unfinished | null {
-  return row.state === 'running' || (row.state === 'finished' && row.answer === null) ? unfinished : null
+  return row.state === 'running' || (row.state !== 'voided' && row.answer === null) ? unfinished : null
 }
 
 function voidedRow({ now, expiresAt }: Inserted): KeyRow {

@@ -25,3 +25,12 @@ export class CommitUnknownError extends Error {
     super(message, cause === undefined ? undefined : { cause })
   }
 }
+
+/** The app's `scope`, `authorize` or `reread` threw, or the body is gone: nothing was executed by this request. */
+export class EntryError extends Error {
+  override readonly name = 'EntryError' as const
+
+  constructor(what: string, cause: unknown) {
+    super(`${what} failed.`, { cause })
+  }
+}

@@ -8,6 +8,7 @@ import type { Settings } from './options.ts'
 import type { RequestBody } from './request-body.ts'
 import { type Accepted, type Answer, checkAnswer, type ExecuteResult } from './results.ts'
 import type { Ending, KeyId, Unit } from './store.ts'
+import type { NewTask } from './tasks/task-row.ts'
 
 /** What an execution came to, to be answered once the unit has ended as it says. */
 export interface Executed {
@@ -40,14 +41,21 @@ export async function run<Transaction>(execution: Execution<Transaction>): Promi
     const { first } = checkAnswer(result, [400, 599], answerBytes)
     return { commit: false, value: { answer: plainAnswer(first), bodyNotStored: false } }
   }
-  const task = result.outcome === 'accepted' ? { retryAfterSeconds: result.retryAfterSeconds } : null
+  const task = result.outcome === 'accepted' ? newTaskOf(result) : null
   const answer = result.outcome === 'accepted' ? acceptedAnswer(execution, result) : result
   const { first, kept } = checkAnswer(answer, result.outcome === 'refused' ? [400, 599] : [200, 399], answerBytes)
+  if (answer.reference !== undefined && settings.reread === null) {
+    throw new ConfigError('reread', 'say how an answer that is kept byReference is read again')
+  }
   // The refusal is remembered, the business change is not (P56).
   if (result.outcome === 'refused') await unit.undo()
   await unit.finish(id, kept, task)
   const bodyNotStored = kept.body.kind === 'omitted' && answer.storeBody !== false
   return { commit: true, value: { answer: storedAnswer(first, expiresAt, false), bodyNotStored } }
+}
+
+function newTaskOf({ input, retryAfterSeconds }: Accepted): NewTask {
+  return { input, retryAfterSeconds }
 }
 
 async function call<Transaction>({ settings, unit, caller, id, body }: Execution<Transaction>): Promise<ExecuteResult> {

@@ -1,6 +1,5 @@
 /** The server's half of the promise, as Request to Response (PROTOCOL.md section 12). */
-import { EntryError } from './caller.ts'
-import { CommitUnknownError, StoreUnavailableError } from './errors.ts'
+import { CommitUnknownError, EntryError, StoreUnavailableError } from './errors.ts'
 import { lookup, voidKey } from './inquire.ts'
 import { type IdempotentOptions, type Settings, settingsOf } from './options.ts'
 import { executeFailed, outcomeUnknown, toResponse, unavailable } from './respond.ts'

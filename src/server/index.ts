@@ -1,15 +1,7 @@
 /**
- * The server kit: web-standard Request to Response, on any store that keeps keys in the business database.
- *
- * On Node, `@hono/node-server` mounts a handler in two lines:
- *
- * ```ts
- * import { createServer } from 'node:http'
- * import { getRequestListener } from '@hono/node-server'
- *
- * const handle = async (request: Request) => new Response(`You asked for ${request.url}`)
- * createServer(getRequestListener(handle)).listen(3000)
- * ```
+ * The server kit: web-standard Request to Response, on any store that keeps keys in the business database. Hono, Next.js,
+ * Deno and Bun take its handlers as they are; for Node's `http`, Express and Fastify see `samekey/server/node`,
+ * `samekey/server/express` and `samekey/server/fastify`.
  */
 export {
   type AnswerData,
@@ -59,7 +51,16 @@ export {
   type MemoryTransaction,
   memoryServerStore,
 } from './memory.ts'
-export type { AuthorizeContext, ExecuteContext, IdempotentOptions, Limits, Scope } from './options.ts'
+export type {
+  AuthorizeContext,
+  ExecuteContext,
+  IdempotentOptions,
+  Limits,
+  RereadContext,
+  Scope,
+  VoidContext,
+} from './options.ts'
+export { type Reaper, type ReaperOptions, startReaper } from './reaper.ts'
 export type { Report, ServerEvent } from './report.ts'
 export type { RequestBody } from './request-body.ts'
 export {
@@ -67,6 +68,7 @@ export {
   type Answer,
   type AnswerHeaders,
   accepted,
+  byReference,
   bytes,
   type Declined,
   decline,
@@ -80,15 +82,55 @@ export {
 export { type IdempotencyRoutesOptions, idempotencyRoutes } from './routes.ts'
 export type {
   BeginOptions,
+  CallPlace,
   Claim,
+  ClaimedTask,
   Ending,
   KeyId,
+  LockedTask,
   NewKey,
-  NewTask,
   Reading,
   ServerStore,
   Taken,
-  TaskProgress,
-  TaskStore,
   Unit,
+  UnknownTask,
 } from './store.ts'
+export type { RetryPolicy } from './tasks/attempt.ts'
+export {
+  absent,
+  type CallAbsent,
+  type CallDone,
+  type CallRefused,
+  type CallResult,
+  type CallUndelivered,
+  done,
+  refused,
+  undelivered,
+} from './tasks/call-ends.ts'
+export type { CallFinding, CallOutcome, CallRow, ServiceKind } from './tasks/call-row.ts'
+export type { CallContext } from './tasks/call-try.ts'
+export {
+  type Finish,
+  finish,
+  type LeaveUnknown,
+  leaveUnknown,
+  type Retry,
+  retry,
+  type TaskAnswer,
+  type TaskEnd,
+} from './tasks/ends.ts'
+export { CallOpenError, CallUndeliveredError, CallUnknownError, WorkLostError } from './tasks/errors.ts'
+export {
+  type AskedCall,
+  type ExternalCall,
+  externalCall,
+  type PlainCall,
+} from './tasks/external-call.ts'
+export type { WorkerOptions, WorkOptions } from './tasks/options.ts'
+export { resume, settle } from './tasks/people.ts'
+export { type CanBeAsked, canBeAsked, type Neither, neither, type TakesKeys, takesKeys } from './tasks/services.ts'
+export type { Task, TaskHandler } from './tasks/task.ts'
+export type { NewTask, TaskRow, TaskWord } from './tasks/task-row.ts'
+export { tellTask } from './tasks/tell.ts'
+export { workOnce } from './tasks/work-once.ts'
+export { startWorker, type Worker } from './tasks/worker.ts'

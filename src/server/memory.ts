@@ -6,8 +6,10 @@
 import { systemClock } from '../platform/clock.ts'
 import type { Clock } from '../ports.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
-import type { KeyRow, StoredAnswer, TaskView } from './decide.ts'
-import type { Claim, Ending, KeyId, NewKey, NewTask, Reading, ServerStore, TaskProgress, Unit } from './store.ts'
+import type { KeyRow, StoredAnswer } from './decide.ts'
+import type { Claim, Ending, KeyId, NewKey, Reading, ServerStore, Unit, UnknownTask } from './store.ts'
+import { type CallRow, isOpen } from './tasks/call-row.ts'
+import { claimed, isSettled, keyStateOf, type NewTask, newTask, type TaskRow, viewOf } from './tasks/task-row.ts'
 
 /** What `execute` gets from a memory store: effects that happen if, and only if, the transaction commits. */
 export interface MemoryTransaction {
@@ -28,24 +30,34 @@ export interface MemoryServerStoreOptions {
 export interface MemoryServerStore extends ServerStore<MemoryTransaction> {
   /** The committed rows at this moment, oldest first. */
   rows(): readonly (KeyId & { readonly row: KeyRow })[]
+  /** The committed work under a key, with its calls; null where there is none. */
+  task(id: KeyId): { readonly row: TaskRow; readonly calls: ReadonlyMap<string, CallRow> } | null
 }
 
-/** A row with the time at which it may be reaped, epoch ms. */
+/** Everything about one key. Never changed: a transaction puts another one in its place when it commits. */
 interface Entry {
   readonly id: KeyId
+  /** Its `task` is not kept up to date here: see {@link shown}. */
   readonly row: KeyRow
+  /** Epoch ms at which it may be reaped, once nothing is open. */
   readonly reapAt: number
+  readonly task: TaskRow | null
+  /** Epoch ms until which the result of the work is kept. */
+  readonly resultExpiresAt: number
+  readonly calls: ReadonlyMap<string, CallRow>
 }
 
 /** Keeps key rows in memory. */
 export function memoryServerStore(options: MemoryServerStoreOptions = {}): MemoryServerStore {
   const { now, timer } = options.clock ?? systemClock
   const committed = new Map<string, Entry>()
-  /** Keys that a running transaction has inserted, with what tells its end. */
+  /** Keys that a running transaction has inserted, or whose work it has locked, with what tells its end. */
   const held = new Map<string, Promise<void>>()
+  const wakers = new Set<() => void>()
 
   function read(id: KeyId): Promise<Reading> {
-    return Promise.resolve({ row: committed.get(nameOf(id))?.row ?? null, now: now() })
+    const entry = committed.get(nameOf(id))
+    return Promise.resolve({ row: entry === undefined ? null : shown(entry), now: now() })
   }
 
   /** True when the rival ended in time. */
@@ -65,12 +77,31 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
     work: (unit: Unit<MemoryTransaction>) => Promise<Ending<T>>,
   ): Promise<T> {
     const mine = new Map<string, Entry>()
+    const locked = new Set<string>()
     let effects: (() => void)[] = []
     let ended = false
+    let committing = false
     let end = (): void => {}
     const untilEnd = new Promise<void>((resolve) => {
       end = resolve
     })
+
+    function current(id: KeyId): Entry | undefined {
+      return mine.get(nameOf(id)) ?? committed.get(nameOf(id))
+    }
+
+    function hold(name: string): void {
+      held.set(name, untilEnd)
+      locked.add(name)
+    }
+
+    function save(id: KeyId, change: (entry: Entry) => Entry): Promise<void> {
+      const entry = current(id)
+      if (entry === undefined || !locked.has(nameOf(id)))
+        return Promise.reject(new Error('Only what is locked is saved.'))
+      mine.set(nameOf(id), change(entry))
+      return Promise.resolve()
+    }
 
     const unit: Unit<MemoryTransaction> = {
       transaction: {
@@ -84,19 +115,21 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
         const name = nameOf(id)
         if (mine.has(name)) return { seen: 'taken' }
         // A rival that rolled back leaves the key free, perhaps for another one that waited too: look again each time.
-        for (let rival = held.get(name); rival !== undefined; rival = held.get(name)) {
+        while (!committed.has(name)) {
+          const rival = held.get(name)
+          if (rival === undefined) break
           if (!(await waitFor(rival, waitMs))) return { seen: 'busy' }
         }
         if (committed.has(name)) return { seen: 'taken' }
-        held.set(name, untilEnd)
+        hold(name)
         const entry = newEntry(id, key, now())
         mine.set(name, entry)
         return { seen: 'inserted', now: entry.row.createdAt, expiresAt: entry.row.expiresAt }
       },
 
-      async read(id) {
-        const own = mine.get(nameOf(id))
-        return own === undefined ? read(id) : { row: own.row, now: now() }
+      read(id) {
+        const entry = current(id)
+        return Promise.resolve({ row: entry === undefined ? null : shown(entry), now: now() })
       },
 
       undo() {
@@ -105,24 +138,50 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
       },
 
       finish(id, answer, task) {
-        const entry = mine.get(nameOf(id))
-        if (entry === undefined) return Promise.reject(new Error('Only a claimed key can be finished.'))
-        mine.set(nameOf(id), { ...entry, row: finished(entry.row, answer, task) })
-        return Promise.resolve()
+        if (!mine.has(nameOf(id))) return Promise.reject(new Error('Only a claimed key can be finished.'))
+        return save(id, (entry) => finished(entry, answer, task, now()))
       },
+
+      async lockTask(id) {
+        const name = nameOf(id)
+        for (let rival = held.get(name); rival !== undefined && !locked.has(name); rival = held.get(name)) {
+          if (!(await waitFor(rival, waitMs))) return { seen: 'busy' }
+        }
+        const row = current(id)?.task ?? null
+        if (row !== null) hold(name)
+        return { seen: 'task', row, now: now() }
+      },
+
+      saveTask: (id, row) => save(id, (entry) => withTask(entry, row, now())),
+
+      readCall: (id, name) => Promise.resolve(current(id)?.calls.get(name) ?? null),
+
+      findCall(operationId) {
+        for (const { id, calls } of [...mine.values(), ...committed.values()]) {
+          for (const [name, call] of calls) if (call.operationId === operationId) return Promise.resolve({ id, name })
+        }
+        return Promise.resolve(null)
+      },
+
+      saveCall: (id, name, row) => save(id, (entry) => ({ ...entry, calls: new Map(entry.calls).set(name, row) })),
+
+      hasOpenCalls: (id) => Promise.resolve([...(current(id)?.calls.values() ?? [])].some(isOpen)),
     }
 
     try {
       const { commit, value } = await work(unit)
       if (commit) {
         for (const effect of effects) effect()
+        committing = true
         for (const [name, entry] of mine) committed.set(name, entry)
       }
       return value
     } finally {
       ended = true
-      for (const name of mine.keys()) held.delete(name)
+      for (const name of locked) held.delete(name)
       end()
+      // Not before it is unlocked: whoever is woken looks at once. A renewed lease is nothing to look for.
+      if (committing && [...mine.values()].some(({ task }) => isDue(task, now()))) for (const wake of wakers) wake()
     }
   }
 
@@ -130,18 +189,34 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
     begin,
     find: read,
 
-    complete(id, progress) {
-      const entry = committed.get(nameOf(id))
-      const task = entry?.row.task ?? null
-      if (entry === undefined || task === null || entry.row.state === 'voided' || isFinished(task)) {
-        return Promise.resolve(false)
-      }
-      committed.set(nameOf(id), progressed(entry, task, progress, now()))
-      return Promise.resolve(true)
+    claimTasks({ operations, limit, leaseMs }) {
+      const due = [...committed].flatMap(([name, entry]) => {
+        if (held.has(name) || entry.task === null || !operations.includes(entry.id.operation)) return []
+        const row = claimed(entry.task, now(), leaseMs)
+        return row === null ? [] : [{ name, entry, row, dueAt: entry.task.dueAt ?? 0 }]
+      })
+      due.sort((a, b) => a.dueAt - b.dueAt)
+      const taken = due.slice(0, limit)
+      for (const { name, entry, row } of taken) committed.set(name, withTask(entry, row, now()))
+      return Promise.resolve(taken.map(({ entry, row }) => ({ id: entry.id, row })))
+    },
+
+    unknownTasks(limit = 100) {
+      const unknown = [...committed.values()].flatMap(({ id, row, task, calls }): UnknownTask[] => {
+        if (task?.status !== 'unknown') return []
+        const open = [...calls].filter(([, call]) => isOpen(call)).map(([name, call]) => ({ name, row: call }))
+        return [{ id, row: task, calls: open, acceptedAt: row.createdAt }]
+      })
+      return Promise.resolve(unknown.slice(0, limit))
+    },
+
+    onTask(wake) {
+      wakers.add(wake)
+      return () => void wakers.delete(wake)
     },
 
     reap(limit = 1000) {
-      const due = [...committed.values()].filter((entry) => entry.reapAt <= now() && mayReap(entry.row))
+      const due = [...committed.values()].filter(({ reapAt, row }) => reapAt <= now() && REAPABLE.has(row.state))
       due.sort((a, b) => a.reapAt - b.reapAt)
       const batch = due.slice(0, limit)
       for (const { id } of batch) committed.delete(nameOf(id))
@@ -149,10 +224,17 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
     },
 
     rows() {
-      return [...committed.values()].map(({ id, row }) => ({ ...id, row }))
+      return [...committed.values()].map((entry) => ({ ...entry.id, row: shown(entry) }))
+    },
+
+    task(id) {
+      const entry = committed.get(nameOf(id))
+      return entry === undefined || entry.task === null ? null : { row: entry.task, calls: entry.calls }
     },
   }
 }
+
+const REAPABLE: ReadonlySet<KeyRow['state']> = new Set(['finished', 'voided'])
 
 /** One text per identity; a JSON array cannot be read as another one, whatever characters its members hold. */
 function nameOf({ tenant, principal, operation, key }: KeyId): string {
@@ -162,35 +244,29 @@ function nameOf({ tenant, principal, operation, key }: KeyId): string {
 function newEntry(id: KeyId, { state, fingerprint, requestDigest, retentionMs, graceMs }: NewKey, now: number): Entry {
   const expiresAt = now + retentionMs
   const row: KeyRow = { state, fingerprint, requestDigest, answer: null, task: null, createdAt: now, expiresAt }
-  return { id, row, reapAt: expiresAt + graceMs }
+  return { id, row, reapAt: expiresAt + graceMs, task: null, resultExpiresAt: expiresAt, calls: new Map() }
 }
 
-function finished(row: KeyRow, answer: StoredAnswer, task: NewTask | null): KeyRow {
-  if (task === null) return { ...row, state: 'finished', answer }
-  const { retryAfterSeconds } = task
-  const view: TaskView = {
-    status: 'processing',
-    result: null,
-    error: null,
-    retryAfterSeconds,
-    resultExpiresAt: row.expiresAt,
-  }
-  return { ...row, state: 'finished', answer, task: view }
+function finished(entry: Entry, answer: StoredAnswer, task: NewTask | null, now: number): Entry {
+  if (task === null) return { ...entry, row: { ...entry.row, state: 'finished', answer } }
+  return { ...entry, row: { ...entry.row, state: 'accepted', answer }, task: newTask(task, now) }
 }
 
-function progressed(entry: Entry, task: TaskView, progress: TaskProgress, now: number): Entry {
-  const next = { ...task, ...progress }
-  if (!isFinished(next)) return { ...entry, row: { ...entry.row, task: next } }
-  const { createdAt, expiresAt } = entry.row
+function isDue(task: TaskRow | null, now: number): boolean {
+  return task !== null && task.dueAt !== null && task.dueAt <= now
+}
+
+/** The result outlives its key's retention by as much as it came late (P62). */
+function withTask(entry: Entry, task: TaskRow, now: number): Entry {
+  const row: KeyRow = { ...entry.row, state: keyStateOf(task) }
+  if (!isSettled(task)) return { ...entry, row, task }
+  const { createdAt, expiresAt } = row
   const resultExpiresAt = Math.max(expiresAt, now + (expiresAt - createdAt))
   const reapAt = Math.max(entry.reapAt, resultExpiresAt + (entry.reapAt - expiresAt))
-  return { ...entry, row: { ...entry.row, task: { ...next, retryAfterSeconds: null, resultExpiresAt } }, reapAt }
+  return { ...entry, row, task, resultExpiresAt, reapAt }
 }
 
-function isFinished({ status }: TaskView): boolean {
-  return status === 'succeeded' || status === 'failed'
-}
-
-function mayReap({ state, task }: KeyRow): boolean {
-  return state === 'voided' || (state === 'finished' && (task === null || isFinished(task)))
+/** The row as decisions see it. */
+function shown({ row, task, resultExpiresAt }: Entry): KeyRow {
+  return task === null ? row : { ...row, task: viewOf(task, resultExpiresAt) }
 }

@@ -52,6 +52,32 @@ export interface ExecuteContext<Transaction> {
   readonly operation: string
 }
 
+/** What {@link IdempotentOptions.reread} gets. */
+export interface RereadContext {
+  /** As `byReference` was given it. */
+  readonly reference: string
+  /** As it was kept, without its body. */
+  readonly answer: StoredAnswer
+  /** Who asks now; `authorize` has just allowed it. */
+  readonly request: Request
+  readonly scope: Scope
+  readonly operation: string
+  readonly key: string
+}
+
+/** What {@link IdempotentOptions.onVoid} gets. */
+export interface VoidContext<Transaction> {
+  /** The transaction in which the work is voided. */
+  readonly transaction: Transaction
+  /** The work, as `accepted` was given it; null where it was given none. */
+  readonly work: unknown
+  /** Who asks for it. */
+  readonly request: Request
+  readonly scope: Scope
+  readonly operation: string
+  readonly key: string
+}
+
 /** Limits of one operation (P60). */
 export interface Limits {
   /** What keys must look like. Default: 1 to 255 characters of printable ASCII. */
@@ -97,6 +123,17 @@ export interface IdempotentOptions<Transaction> {
   readonly graceMs?: number
   /** Sizes and waits (P60). Default: see each. */
   readonly limits?: Limits
+  /**
+   * Reads the body of an answer that was kept `byReference`, as it is today and for whoever asks today (P60). Null:
+   * there is none any more, and the answer says `Idempotency-Body: omitted`. Default: answers cannot be kept so.
+   */
+  readonly reread?: (context: RereadContext) => Uint8Array | string | null | Promise<Uint8Array | string | null>
+  /**
+   * Takes back what `execute` wrote when it accepted work, in the transaction that voids the work (P58). Called only
+   * while nothing of the work can have taken effect outside. Default: accepted work cannot be voided, and who asks is
+   * told that it is processing.
+   */
+  readonly onVoid?: (context: VoidContext<Transaction>) => void | Promise<void>
   /** Where `idempotencyRoutes` is mounted, absolute or a path: the monitor of a 202 lies there. Default: none. */
   readonly keysUrl?: string
   /** The origin that clients address, for the fingerprint. Default: that of the request; set it where a proxy changes it. */
@@ -121,6 +158,8 @@ export interface Settings<Transaction> {
   readonly transitMs: number
   readonly graceMs: number
   readonly limits: Required<Limits>
+  readonly reread: IdempotentOptions<Transaction>['reread'] | null
+  readonly onVoid: IdempotentOptions<Transaction>['onVoid'] | null
   readonly keysUrl: string | null
   readonly publicOrigin: string | null
   readonly report: Report
@@ -172,6 +211,8 @@ export function settingsOf<Transaction>(options: IdempotentOptions<Transaction>)
     transitMs,
     graceMs,
     limits: { key, requestBytes, answerBytes, waitMs, voidWaitMs },
+    reread: options.reread ?? null,
+    onVoid: options.onVoid ?? null,
     keysUrl: options.keysUrl?.replace(/\/+$/, '') ?? null,
     publicOrigin: publicOrigin === null ? null : checked('publicOrigin', () => new URL(publicOrigin).origin),
     report: safely(options.report ?? reportToConsole),

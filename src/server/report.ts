@@ -8,10 +8,26 @@ export interface ServerEvent {
    * - `commitUnknown`: the connection was lost while committing (P61, F20).
    * - `executeFailed`: `execute` threw, or returned what cannot be sent; rolled back.
    * - `entryFailed`: `scope` or `authorize` threw; nothing was executed.
-   * - `bodyNotStored`: an answer over `limits.answerBytes` was sent and its body not kept (P60).
+   * - `bodyNotStored`: an answer over the limit for answers was sent, or given by a worker, and its body not kept (P60).
+   * - `taskFailed`: an execution of accepted work failed; it is tried again, or was given up (P64).
+   * - `taskUnknown`: accepted work waits for a person (P65).
+   * - `workLost`: a worker lost work that it had in hand; what it writes from then on is refused (P63, F10).
+   * - `requestChanged`: a call to another service was made with another request than at the first try (P65).
+   * - `workerTrouble`: a worker could not take work, or could not write down how it ended: the store failed.
    */
-  readonly kind: 'inconsistent' | 'unavailable' | 'commitUnknown' | 'executeFailed' | 'entryFailed' | 'bodyNotStored'
-  /** Name of the operation. */
+  readonly kind:
+    | 'inconsistent'
+    | 'unavailable'
+    | 'commitUnknown'
+    | 'executeFailed'
+    | 'entryFailed'
+    | 'bodyNotStored'
+    | 'taskFailed'
+    | 'taskUnknown'
+    | 'workLost'
+    | 'requestChanged'
+    | 'workerTrouble'
+  /** Name of the operation; of a worker's own trouble, the names of all that it does. */
   readonly operation: string
   /** Null where the request failed before it was known whose it is. */
   readonly id: KeyId | null

@@ -4,6 +4,7 @@ import { isJsonMediaType } from '../protocol/fingerprint.ts'
 import { JsonRefusedError, parseJson } from '../protocol/json.ts'
 import { sha256Hex } from '../protocol/sha256.ts'
 import { type AnswerData, otherProblem, problemAnswer } from './answer-for.ts'
+import { EntryError } from './errors.ts'
 import { utf8OrNull } from './text.ts'
 
 /** The body as `execute` and `authorize` get it. `bytes` are those of the wire. */
@@ -23,8 +24,12 @@ export type BodyReading =
  * Reads the body of a request to its end.
  *
  * @param maxBytes more is refused with 413, before it was all read where possible.
+ * @throws EntryError where somebody else has read it already: an empty body in its place would be executed as one.
  */
 export async function readBody(request: Request, maxBytes: number): Promise<BodyReading> {
+  if (request.bodyUsed) {
+    throw new EntryError('Reading the body', new Error('It was read before: mount the handler before any body parser.'))
+  }
   let bytes: Uint8Array<ArrayBuffer> | null
   try {
     bytes = await readUpTo(request, maxBytes)
@@ -32,6 +37,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<Body
     // The sender is gone, most likely; if it is still there, it learns that nothing happened.
     return bodyRefused('The body broke off.')
   }
+  if (bytes !== null && brokeOff(request, bytes.length)) return bodyRefused('The body broke off.')
   if (bytes === null) {
     const detail = `The request body may have at most ${maxBytes} bytes.`
     return refused(413, 'request-too-large', 'The request is too large.', detail)
@@ -46,6 +52,13 @@ export async function readBody(request: Request, maxBytes: number): Promise<Body
     body: { kind: 'bytes', bytes, contentType: type },
     print: { kind: 'bytes', contentType: type, bytes },
   }
+}
+
+/** Some HTTP servers end the stream of a body that broke off as if it were whole: half an order is not an order. */
+function brokeOff({ headers, signal }: Request, length: number): boolean {
+  const announced = headers.get('content-length')
+  const decoded = headers.has('content-encoding') || headers.has('transfer-encoding')
+  return signal.aborted || (announced !== null && !decoded && length < Number(announced))
 }
 
 function readJson(bytes: Uint8Array<ArrayBuffer>): BodyReading {

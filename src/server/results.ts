@@ -12,7 +12,7 @@
  * Throwing is like `decline` with a 500 that tells nobody why.
  */
 import { hasNoBody } from './answer-for.ts'
-import type { StoredAnswer } from './decide.ts'
+import type { StoredAnswer, StoredBody } from './decide.ts'
 
 /** Headers of an answer: an object, or pairs (a `Headers` is that too) where a name may occur twice. */
 export type AnswerHeaders = Readonly<Record<string, string>> | Iterable<readonly [name: string, value: string]>
@@ -27,6 +27,8 @@ export interface Answer {
   readonly body?: string | Uint8Array | null
   /** False: a replay gives status and headers, and `Idempotency-Body: omitted` instead of the body (P60). Default true. */
   readonly storeBody?: boolean
+  /** Kept instead of the body: what `reread` is given at a replay (P60). Default: the body itself is kept. */
+  readonly reference?: string
 }
 
 /** A definite business refusal that is remembered, although its business change is taken back. Made by `refuse`. */
@@ -39,9 +41,11 @@ export interface Declined extends Answer {
   readonly outcome: 'declined'
 }
 
-/** The work goes on elsewhere; what started it commits now. Made by `accepted`. */
+/** The work goes on; what started it commits now. Made by `accepted`. */
 export interface Accepted {
   readonly outcome: 'accepted'
+  /** JSON text of what a worker gets; null where no worker of ours is to do it. */
+  readonly input: string | null
   /** Pace of the client's polls, whole seconds. */
   readonly retryAfterSeconds: number
   /** Address of the app's own monitor; null: the key's place under `keysUrl`. */
@@ -105,13 +109,29 @@ export function omitBody<A extends Answer>(answer: A): A {
 }
 
 /**
- * 202: what `execute` wrote to start the work commits, and the work goes on elsewhere. Finish it with `complete`.
+ * The same answer, of which a reference is kept instead of the body (P60): a replay, a look-up and a monitor get what
+ * `reread` finds under it then, for whoever asks then.
  *
+ * @param reference whatever `reread` needs: `orders/42`.
+ */
+export function byReference<A extends Answer>(answer: A, reference: string): A {
+  return { ...answer, reference }
+}
+
+/**
+ * 202: what `execute` wrote to start the work commits, and the work goes on (P62).
+ *
+ * @param options.work what a worker needs for it, as JSON: it is queued in this transaction, for `startWorker`. Left
+ * out: the app does the work in its own way and says `complete` at the end.
  * @param options.retryAfterSeconds pace of the client's polls. Default 2.
  * @param options.monitor address of a monitor of your own. Default: the key's place under `keysUrl`.
+ * @throws TypeError for work that JSON cannot say.
  */
-export function accepted(options: { readonly retryAfterSeconds?: number; readonly monitor?: string } = {}): Accepted {
-  return { outcome: 'accepted', retryAfterSeconds: options.retryAfterSeconds ?? 2, monitor: options.monitor ?? null }
+export function accepted(
+  options: { readonly work?: unknown; readonly retryAfterSeconds?: number; readonly monitor?: string } = {},
+): Accepted {
+  const { work, retryAfterSeconds = 2, monitor = null } = options
+  return { outcome: 'accepted', input: work === undefined ? null : jsonText(work), retryAfterSeconds, monitor }
 }
 
 function jsonText(value: unknown): string {
@@ -173,7 +193,7 @@ export function checkAnswer(
   statuses: readonly [low: number, high: number],
   maxBytes: number,
 ): CheckedAnswer {
-  const { status, body = null, storeBody = true } = answer
+  const { status, body = null, storeBody = true, reference } = answer
   const [low, high] = statuses
   if (!Number.isInteger(status) || status < low || status > high) {
     throw new RangeError(`The status ${status} is not one of ${low} to ${high}. ${ADVICE}`)
@@ -191,7 +211,11 @@ export function checkAnswer(
   const first: StoredAnswer = { status, headers, body: { kind: 'bytes', bytes: content } }
   const keptHeaders = headers.filter(([name]) => !NEVER_KEPT.has(name.toLowerCase()))
   const keep = storeBody && content.length <= maxBytes
-  return { first, kept: { status, headers: keptHeaders, body: keep ? first.body : { kind: 'omitted' } } }
+  const keptBody: StoredBody = keep ? first.body : { kind: 'omitted' }
+  return {
+    first,
+    kept: { status, headers: keptHeaders, body: reference === undefined ? keptBody : { kind: 'reference', reference } },
+  }
 }
 
 const ADVICE =

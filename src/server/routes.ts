@@ -48,11 +48,12 @@ export function idempotencyRoutes(options: IdempotencyRoutesOptions): (request: 
     const handler = operation === null ? undefined : byName.get(operation)
     if (handler === undefined || key === null) return notFound()
     if (request.method === 'GET') return handler.lookup(request, key)
+    if (request.method === 'HEAD') return withoutBody(await handler.lookup(request, key))
     if (request.method === 'DELETE') return handler.void(request, key)
     const refused = problemAnswer(
       otherProblem(405, 'method-not-allowed', 'A key can be looked up (GET) and voided (DELETE).'),
     )
-    return toResponse({ ...refused, headers: [...refused.headers, ['Allow', 'GET, DELETE']] })
+    return toResponse({ ...refused, headers: [...refused.headers, ['Allow', 'GET, HEAD, DELETE']] })
   }
 }
 
@@ -63,6 +64,10 @@ function decoded(segment: string): string | null {
   } catch {
     return null
   }
+}
+
+function withoutBody({ status, headers }: Response): Response {
+  return new Response(null, { status, headers })
 }
 
 function notFound(): Response {

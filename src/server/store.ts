@@ -3,7 +3,9 @@
  * real one; `memory.ts` is for the mock and for trying things out.
  */
 import type { Fingerprint } from '../protocol/fingerprint.ts'
-import type { Busy, Inserted, KeyRow, StoredAnswer, TaskView } from './decide.ts'
+import type { Busy, Inserted, KeyRow, StoredAnswer } from './decide.ts'
+import type { CallRow } from './tasks/call-row.ts'
+import type { NewTask, TaskRow } from './tasks/task-row.ts'
 
 /** The identity of a key (P53). Tenant and principal come from authentication, never from the request's fields. */
 export interface KeyId {
@@ -55,13 +57,26 @@ export interface Ending<T> {
   readonly value: T
 }
 
-/** How the work of a 202 begins, for its monitor. */
-export interface NewTask {
-  /** Pace of the client's polls, whole seconds. */
-  readonly retryAfterSeconds: number
+/** A task row that is now locked, and the store's time, epoch ms. */
+export interface LockedTask {
+  readonly seen: 'task'
+  /** Null where there is none. */
+  readonly row: TaskRow | null
+  readonly now: number
 }
 
-/** One transaction, READ COMMITTED. Its methods are called one after the other, `claim` first. */
+/** Where a call belongs. */
+export interface CallPlace {
+  /** Of the task. */
+  readonly id: KeyId
+  /** Name of the call within its task. */
+  readonly name: string
+}
+
+/**
+ * One transaction, READ COMMITTED. Its methods are called one after the other: `claim` first for a key, `lockTask` (or
+ * `findCall`) first for a task.
+ */
 export interface Unit<Transaction> {
   /** What `execute` gets. It stops working when the unit ends. */
   readonly transaction: Transaction
@@ -83,8 +98,8 @@ export interface Unit<Transaction> {
   read(id: KeyId): Promise<Reading>
 
   /**
-   * Takes back everything since the mark, even if a statement has failed since; the key row stays (P56: a refusal
-   * that is remembered although its business change is not).
+   * Takes back everything since the mark, even if a statement has failed since; the key row, and what was locked and
+   * saved before the mark, stay (P56: a refusal that is remembered although its business change is not).
    *
    * @throws StoreUnavailableError
    */
@@ -93,36 +108,82 @@ export interface Unit<Transaction> {
   /**
    * Saves the finished answer in the claimed row (P54).
    *
-   * @param task given when the answer is a 202 whose work goes on; its monitor says `processing` from now on.
+   * @param task given when the answer is a 202 whose work goes on (P62): its row commits with the answer.
    * @throws StoreUnavailableError
    * @throws Error when a failed statement of `execute` was swallowed, or `execute` ended the transaction by itself.
    */
   finish(id: KeyId, answer: StoredAnswer, task: NewTask | null): Promise<void>
+
+  /**
+   * Locks and reads the row of accepted work. Waits for whoever has it locked as {@link claim} does for a rival, and
+   * leaves a mark like that one.
+   *
+   * @throws StoreUnavailableError
+   */
+  lockTask(id: KeyId): Promise<LockedTask | Busy>
+
+  /**
+   * Saves a locked row. Where its status is a last one, the key row is finished too: it may be reaped from then on, the
+   * result having been kept for at least another retention. Where it is `voided`, the key is voided.
+   *
+   * @throws StoreUnavailableError
+   * @throws Error as {@link finish} does.
+   */
+  saveTask(id: KeyId, row: TaskRow): Promise<void>
+
+  /**
+   * Reads a call of a task whose row is locked.
+   *
+   * @throws StoreUnavailableError
+   */
+  readCall(id: KeyId, name: string): Promise<CallRow | null>
+
+  /**
+   * Finds a call by its operation id, and locks nothing.
+   *
+   * @throws StoreUnavailableError
+   */
+  findCall(operationId: string): Promise<CallPlace | null>
+
+  /**
+   * Inserts or replaces a call of a task whose row is locked.
+   *
+   * @throws StoreUnavailableError
+   */
+  saveCall(id: KeyId, name: string, row: CallRow): Promise<void>
+
+  /**
+   * True while some call of this task may have taken effect and nobody knows, see `isOpen`.
+   *
+   * @throws StoreUnavailableError
+   */
+  hasOpenCalls(id: KeyId): Promise<boolean>
 }
 
 /** How to begin. */
 export interface BeginOptions {
-  /** How long the claim waits for an uncommitted rival, ms; `Infinity` for as long as it takes. */
+  /** How long the first statement waits for a rival, ms; `Infinity` for as long as it takes. */
   readonly waitMs: number
 }
 
-/** What a worker has to say about accepted work. Null leaves it out. */
-export type TaskProgress = Pick<TaskView, 'status' | 'result' | 'error' | 'retryAfterSeconds'>
-
-/** The part of a store that whoever does accepted work needs. */
-export interface TaskStore {
-  /**
-   * Says how far accepted work is; `succeeded` and `failed` finish it, with the answer that the monitor then shows.
-   * Finishing keeps the result for at least another retention.
-   *
-   * @returns false where there is no unfinished work under this id: nothing was changed then.
-   * @throws StoreUnavailableError it may or may not have been written; saying it again is harmless.
-   */
-  complete(id: KeyId, progress: TaskProgress): Promise<boolean>
+/** Work that a worker has just taken. */
+export interface ClaimedTask {
+  readonly id: KeyId
+  readonly row: TaskRow
 }
 
-/** Keeps key rows, in the same database as the business rows: that is what makes the promise true (P54). */
-export interface ServerStore<Transaction> extends TaskStore {
+/** What a person has to look at. */
+export interface UnknownTask {
+  readonly id: KeyId
+  readonly row: TaskRow
+  /** Its calls that are not known to have ended. */
+  readonly calls: readonly { readonly name: string; readonly row: CallRow }[]
+  /** Epoch ms by the store's clock at which it was accepted. */
+  readonly acceptedAt: number
+}
+
+/** Keeps key rows and task rows, in the same database as the business rows: that is what makes the promise true (P54). */
+export interface ServerStore<Transaction> {
   /**
    * Runs `work` in one transaction and commits it or rolls it back as its ending says. Rolls back when `work` throws,
    * and throws the same error then, unless the store itself was the reason.
@@ -137,9 +198,36 @@ export interface ServerStore<Transaction> extends TaskStore {
    * Reads a row outside of any transaction, from the primary (P61). Does not wait for a rival: an uncommitted row is
    * not there.
    *
-   * @throws StoreUnavailableError
+   * @throws StoreUnavailableError also on a standby: it knows too little, too late.
    */
   find(id: KeyId): Promise<Reading>
+
+  /**
+   * Takes work that is due, oldest first, without waiting for any that somebody has locked (P63).
+   *
+   * @throws StoreUnavailableError it may have been taken: then its lease ends unused.
+   */
+  claimTasks(options: {
+    /** Names of operations. */
+    readonly operations: readonly string[]
+    readonly limit: number
+    readonly leaseMs: number
+  }): Promise<readonly ClaimedTask[]>
+
+  /**
+   * Unknown work, oldest first (P65).
+   *
+   * @param limit Default 100.
+   * @throws StoreUnavailableError
+   */
+  unknownTasks(limit?: number): Promise<readonly UnknownTask[]>
+
+  /**
+   * Calls `wake` soon after work was accepted somewhere. A hint that may be missed: whoever gets it polls as well.
+   *
+   * @returns ends it.
+   */
+  onTask(wake: () => void): () => void
 
   /**
    * Deletes rows whose retention and grace are over, in one batch. Rows without a finished answer and unfinished or

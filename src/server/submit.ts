@@ -7,6 +7,7 @@ import { decideSubmit, readKey, type SubmitDecision } from './decide.ts'
 import { type Executed, run } from './execute.ts'
 import type { Settings } from './options.ts'
 import { readBody } from './request-body.ts'
+import { reread } from './reread.ts'
 import { toResponse } from './respond.ts'
 import type { NewKey } from './store.ts'
 import { idOf, seen, type Trail } from './trail.ts'
@@ -69,6 +70,7 @@ export async function submit<Transaction>(
     // What was allowed when it was executed may be forbidden today (P55).
     const refusedNow = await refusal(settings, caller, { key, purpose: 'replay', body, answer: decision.answer })
     if (refusedNow !== null) return refusedNow
+    return trail.end({ ...decision, answer: await reread(settings, caller, key, decision.answer) })
   }
   return trail.end(decision)
 }

@@ -12,7 +12,7 @@ export interface Trail {
   follow(id: KeyId): KeyId
   tell(kind: ServerEvent['kind'], detail: string, error?: unknown): void
   /** The answer to a decision; tells an operator where there is damage (F21). */
-  end(decision: FinalDecision | { readonly kind: 'claim' } | { readonly kind: 'execute' }): Response
+  end(decision: FinalDecision | { readonly kind: 'claim' | 'execute' | 'voidWork' }): Response
 }
 
 /** A trail for one request. */
@@ -26,7 +26,13 @@ export function trailOf<Transaction>({ operation, report }: Settings<Transaction
     },
     tell,
     end(decision) {
-      if (decision.kind === 'claim' || decision.kind === 'execute') throw new Error(`${decision.kind} is no end.`)
+      switch (decision.kind) {
+        case 'claim':
+        case 'execute':
+        case 'voidWork':
+          throw new Error(`${decision.kind} is no end.`)
+        default:
+      }
       if (decision.kind === 'inconsistent') tell('inconsistent', decision.detail)
       return toResponse(answerFor(decision, id?.key ?? ''))
     },

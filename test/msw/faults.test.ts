@@ -6,6 +6,7 @@ import {
   commitUnknown,
   createMockServer,
   cutBody,
+  damaged,
   delay,
   dropBeforeCommit,
   expired,
@@ -66,6 +67,8 @@ describe('B128: each fault has the effect count that its commit point says', () 
     [storedFailure(), 0, 500],
     [commitUnknown('committed'), 1, 503],
     [commitUnknown('rolledBack'), 0, 503],
+    [damaged('committed'), 1, 'network error'],
+    [damaged('rolledBack'), 0, 'network error'],
     [accepted(), 0, 202],
   ]
 
@@ -82,7 +85,7 @@ describe('B128: each fault has the effect count that its commit point says', () 
   it('and a second request finds exactly that', async () => {
     for (const [fault, effects] of counts) {
       // These say something about the key for good.
-      if (/expired|voided|storedFailure|accepted/.test(fault.name)) continue
+      if (/expired|voided|storedFailure|accepted|damaged/.test(fault.name)) continue
       const { mock } = await under(fault)
       // The script of this one is used up; the truth is in the row.
       const second = await send(mock)
@@ -202,6 +205,18 @@ describe('what the client sees', () => {
       const next = await send(mock)
       expect(next.headers.get('idempotent-replayed')).toBe(truth === 'committed' ? 'true' : null)
       expect(mock.effects.total).toBe(1)
+    }
+  })
+
+  it('F21: a damaged row is never executed and never replayed, whatever the truth is', async () => {
+    for (const truth of ['committed', 'rolledBack'] as const) {
+      const mock = createMockServer()
+      mock.faults.next(damaged(truth))
+      expect(await brokenBy(send(mock))).toBe('ECONNRESET')
+      const codes = [await codeOf(await send(mock)), await codeOf(await look(mock)), await codeOf(await voidKey(mock))]
+      expect(codes).toEqual(Array(3).fill('idempotency_inconsistent'))
+      expect([mock.effects.total, mock.orders.length]).toEqual(truth === 'committed' ? [1, 1] : [0, 0])
+      expect(mock.keys).toMatchObject([{ key: 'k-1', row: { state: 'running', answer: null } }])
     }
   })
 

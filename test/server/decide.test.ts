@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type FingerprintInput, fingerprint } from '../../src/protocol/fingerprint.ts'
 import { PROBLEMS } from '../../src/protocol/problem.ts'
-import { readMonitor } from '../../src/protocol/wire.ts'
+import { type MonitorStatus, readMonitor } from '../../src/protocol/wire.ts'
 import { answerFor, type FinalDecision, monitorDocument } from '../../src/server/answer-for.ts'
 import {
   type Asked,
@@ -14,13 +14,15 @@ import {
   readKeySegment,
   readScopeTag,
   type StoredAnswer,
+  type TaskView,
 } from '../../src/server/decide.ts'
 
 const HOUR_MS = 3_600_000
 const NOW = Date.UTC(2026, 11, 1, 12)
 const EXPIRES = NOW + 24 * HOUR_MS
 
-const asked: Asked = {
+const asked: Asked & { takesBack: boolean } = {
+  takesBack: true,
   key: { ok: true, key: 'k-1' },
   age: { ok: true, ageMs: 0, since: null },
   scope: 'not-asked',
@@ -53,6 +55,14 @@ const row: KeyRow = {
   task: null,
   createdAt: NOW - HOUR_MS,
   expiresAt: EXPIRES,
+}
+
+const processing: TaskView = {
+  status: 'processing',
+  result: null,
+  error: null,
+  retryAfterSeconds: 2,
+  resultExpiresAt: EXPIRES,
 }
 
 const inserted = { seen: 'inserted', now: NOW, expiresAt: EXPIRES } as const
@@ -229,6 +239,18 @@ describe('decideVoid', () => {
     expect(decideVoid({ ...asked, store: { seen: 'busy' } })).toEqual({ kind: 'inProgress' })
     const damaged: KeyRow = { ...row, answer: null }
     expect(decideVoid({ ...asked, store: { seen: 'row', row: damaged } })).toMatchObject({ kind: 'inconsistent' })
+  })
+
+  it('P58: accepted work is voided while nobody knows better, and only where the app takes back what it wrote', () => {
+    const store = (status: MonitorStatus, state: KeyRow['state'] = 'accepted') =>
+      ({ seen: 'row', row: { ...row, state, task: { ...processing, status } } }) as const
+    for (const status of ['processing', 'failed_retryable'] as const) {
+      expect(decideVoid({ ...asked, store: store(status) }).kind).toBe('voidWork')
+      expect(decideVoid({ ...asked, takesBack: false, store: store(status) }).kind).toBe('monitor')
+    }
+    expect(decideVoid({ ...asked, store: store('unknown') }).kind).toBe('monitor')
+    expect(decideVoid({ ...asked, store: store('succeeded', 'finished') }).kind).toBe('monitor')
+    expect(decideVoid({ ...asked, store: store('voided', 'voided') }).kind).toBe('monitor')
   })
 })
 

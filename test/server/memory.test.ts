@@ -1,29 +1,8 @@
 import { idempotent, json, type MemoryTransaction, memoryServerStore } from 'samekey/server'
-import { virtualClock } from 'samekey/testing'
 import { describe, expect, it, vi } from 'vitest'
+import { memoryWorld } from './memory-world.ts'
 import { serverPromises } from './promises.ts'
-import { DAY_MS, gate, HOUR_MS, idOf, post, scope, shop, type World } from './world.ts'
-
-function memoryWorld(): World<MemoryTransaction> {
-  const clock = virtualClock()
-  const orders: string[] = []
-  let count = 0
-  return {
-    store: memoryServerStore({ clock }),
-    place(transaction, item) {
-      transaction.onCommit(() => orders.push(item))
-      count += 1
-      return Promise.resolve(count)
-    },
-    orders: () => Promise.resolve(orders),
-    now: clock.now,
-    pass: clock.jump,
-    async after(ms, promise) {
-      await clock.advance(ms)
-      return promise
-    },
-  }
-}
+import { DAY_MS, gate, HOUR_MS, idOf, post, scope, shop } from './world.ts'
 
 serverPromises('memory', () => Promise.resolve(memoryWorld()))
 

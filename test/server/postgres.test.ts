@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 
 beforeEach(async () => {
-  await pool.query('truncate samekey_keys, orders restart identity')
+  await pool.query('truncate samekey_keys, orders restart identity cascade')
 })
 
 afterEach(async () => {
@@ -136,6 +136,45 @@ describe('P54: the transaction', () => {
     })
     expect(await (await submit('k-1', {})).json()).toEqual({ lock_timeout: '7s' })
     expect((await limited.query('show lock_timeout')).rows[0]).toEqual({ lock_timeout: '7s' })
+  })
+
+  it('B115, P49: a server that stands still in its transaction holds the key no longer than idleMs', async () => {
+    const frozen = gate()
+    const begun = gate()
+    const world = worldOver(pool)
+    const slow = shop(
+      { ...world, store: postgresServerStore(pool, { idleMs: 200 }) },
+      {
+        async execute(context) {
+          const answer = await placeIt(world)(context)
+          begun.open()
+          await frozen.opened
+          return answer
+        },
+      },
+    )
+    const first = slow.submit('k-1', { item: 'tea' })
+    await begun.opened
+    const rival = shop(world, { limits: { waitMs: Number.POSITIVE_INFINITY } })
+    expect((await rival.submit('k-1', { item: 'tea' })).status).toBe(201)
+    frozen.open()
+    expect((await first).status).toBe(503)
+    expect(await world.orders()).toEqual(['tea'])
+    expect((await slow.submit('k-1', { item: 'tea' })).headers.get('idempotent-replayed')).toBe('true')
+  })
+
+  it('a limit that the database has for idle transactions stays', async () => {
+    const limited = newPool(postgres.url, { options: '-c idle_in_transaction_session_timeout=7s' })
+    const shown = async (used: pg.Pool, key: string) => {
+      const { submit } = shop(worldOver(used), {
+        async execute({ transaction }) {
+          return json(200, (await transaction.query('show idle_in_transaction_session_timeout')).rows[0])
+        },
+      })
+      return Object.values((await (await submit(key, {})).json()) as object)
+    }
+    expect([await shown(pool, 'k-1'), await shown(limited, 'k-2')]).toEqual([['1min'], ['7s']])
+    expect(() => postgresServerStore(pool, { idleMs: 0 })).toThrow(/idleMs/)
   })
 
   it('H41: a business statement that runs into a lock limit is "try again", never "in progress"', async () => {
@@ -310,6 +349,29 @@ describe('P54: the transaction', () => {
     }
     expect(await world.orders()).toEqual([])
     expect((await pool.query('select from samekey_keys')).rowCount).toBe(0)
+  })
+})
+
+describe('P61: the primary alone', () => {
+  // There is one server here: what a standby would say of itself is put into its mouth.
+  const standby: PgPool = {
+    connect: () => pool.connect(),
+    async query(text, values) {
+      const result = await pool.query(text, values)
+      return { ...result, rows: result.rows.map((row) => ({ ...row, standby: true })) }
+    },
+  }
+
+  it('a look-up on a standby is 503, not "absent": the row may be on its way', async () => {
+    const { lookup, events } = shop(worldOver(standby))
+    const response = await lookup('k-1')
+    expect([response.status, await codeOf(response)]).toEqual([503, 'idempotency_unavailable'])
+    expect(events.at(-1)?.error).toMatchObject({ message: expect.stringContaining('primary') })
+  })
+
+  it('a role whose default is read-only does not hinder it: BEGIN says READ WRITE', async () => {
+    const readOnly = newPool(postgres.url, { options: '-c default_transaction_read_only=on' })
+    expect((await shop(worldOver(readOnly)).submit('k-1', { item: 'tea' })).status).toBe(201)
   })
 })
 

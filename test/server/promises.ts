@@ -1,4 +1,4 @@
-import { accepted, bytes, complete, decline, empty, json, omitBody, refuse } from 'samekey/server'
+import { accepted, bytes, complete, decline, empty, json, omitBody, refuse, tellTask } from 'samekey/server'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../src/protocol/sha256.ts'
 import { codeOf, DAY_MS, gate, HOUR_MS, idOf, placeIt, post, scope, shop, type World } from './world.ts'
@@ -634,7 +634,7 @@ export function serverPromises<Transaction>(name: string, setup: () => Promise<W
       const none = { result: null, error: null, retryAfterSeconds: null }
       for (const status of ['failed_retryable', 'unknown', 'processing'] as const) {
         const error = { code: 'carrier_down', detail: 'again soon' }
-        expect(await world.store.complete(id, { ...none, status, error, retryAfterSeconds: 9 })).toBe(true)
+        expect(await tellTask(world.store, id, { ...none, status, error, retryAfterSeconds: 9 })).toBe(true)
         expect(await (await lookup('k-1')).json()).toMatchObject({ status, error, retryAfter: 9 })
       }
       expect(await complete(world.store, id, refuse(422, { reason: 'no stock' }))).toBe(true)
@@ -642,7 +642,7 @@ export function serverPromises<Transaction>(name: string, setup: () => Promise<W
       expect(failed).toMatchObject({ status: 'failed', response: { status: 422 } })
       expect(failed).not.toHaveProperty('retryAfter')
       expect(failed).not.toHaveProperty('error')
-      expect(await world.store.complete(idOf('k-2'), { ...none, status: 'unknown' })).toBe(false)
+      expect(await tellTask(world.store, idOf('k-2'), { ...none, status: 'unknown' })).toBe(false)
     })
 
     it('a 202 without a place for its monitor is a mistake that rolls back', async () => {

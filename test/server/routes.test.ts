@@ -39,7 +39,17 @@ describe('idempotencyRoutes', () => {
 
   it('a key is looked up and voided, nothing else', async () => {
     const response = await ask('/v1/keys/orders.create/k-2', 'POST')
-    expect([response?.status, response?.headers.get('allow')]).toEqual([405, 'GET, DELETE'])
+    expect([response?.status, response?.headers.get('allow')]).toEqual([405, 'GET, HEAD, DELETE'])
+  })
+
+  it('HEAD is GET without the body (RFC 9110, 9.3.2)', async () => {
+    await orders(post('k-3', {}))
+    const [head, get] = [await ask('/v1/keys/orders.create/k-3', 'HEAD'), await ask('/v1/keys/orders.create/k-3')]
+    expect([head?.status, Object.fromEntries(head?.headers ?? []), await head?.text()]).toEqual([
+      200,
+      Object.fromEntries(get?.headers ?? []),
+      '',
+    ])
   })
 
   it('two handlers of one name are refused at the start', () => {

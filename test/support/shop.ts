@@ -14,6 +14,7 @@ import {
   memoryServerStore,
   refuse,
   type TaskStatus,
+  tellTask,
 } from 'samekey/server'
 import { formatHttpDate } from '../../src/protocol/http-date.ts'
 import type { VirtualClock } from '../../src/testing/virtual-clock.ts'
@@ -85,7 +86,7 @@ export function shop(clock: VirtualClock, { dated = false, retentionMs = day, re
       return ended
     },
     tell: (key, status, seconds = retryAfterSeconds) =>
-      store.complete(idOf(key), { status, result: null, error: null, retryAfterSeconds: seconds }),
+      tellTask(store, idOf(key), { status, result: null, error: null, retryAfterSeconds: seconds }),
     answer: async (_call, request) => {
       // Forgets as early as it may.
       await store.reap()

@@ -25,7 +25,9 @@ export interface PgClient extends PgQueryable {
   /** Gives it back; with an error or true, the connection is closed instead. */
   release(error?: Error | boolean): void
   on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'notification', listener: () => void): unknown
   removeListener(event: 'error', listener: (error: Error) => void): unknown
+  removeListener(event: 'notification', listener: () => void): unknown
 }
 
 /** A `pg` pool on the primary (P61). */

@@ -1,32 +1,33 @@
 /** Key rows as PostgreSQL keeps them, and back. */
-import type { Fingerprint } from '../protocol/fingerprint.ts'
-import type { MonitorError } from '../protocol/wire.ts'
-import type { KeyRow, StoredAnswer, TaskStatus, TaskView } from './decide.ts'
-import type { KeyId } from './store.ts'
+import type { Fingerprint } from '../../protocol/fingerprint.ts'
+import type { MonitorError, MonitorStatus } from '../../protocol/wire.ts'
+import type { KeyRow, TaskView } from '../decide.ts'
+import type { KeyId } from '../store.ts'
+import { isSettled } from '../tasks/task-row.ts'
+import { answerOf } from './answers.ts'
+import { epochMs } from './time.ts'
 
-/** A row of {@link SELECT_ROW}. `now` is always there, everything else only where there is a row. */
-export interface DbRow {
+/** A row of {@link SELECT_KEY}. `now` and `standby` are always there, everything else only where there is a row. */
+export interface DbKey {
   readonly now: number
+  readonly standby: boolean
   readonly state: KeyRow['state'] | null
   readonly fingerprint: string | null
   readonly request_digest: string | null
   readonly answer_status: number | null
   readonly answer_headers: string | null
   readonly answer_body: Uint8Array | null
-  readonly task_status: TaskStatus | null
+  readonly answer_reference: string | null
+  readonly created_at: number
+  readonly expires_at: number
+  readonly task_status: MonitorStatus | null
   readonly task_error: string | null
-  readonly task_retry_after: number | null
+  readonly task_retry_after: number
   readonly result_status: number | null
   readonly result_headers: string | null
   readonly result_body: Uint8Array | null
+  readonly result_reference: string | null
   readonly result_expires_at: number | null
-  readonly created_at: number | null
-  readonly expires_at: number | null
-}
-
-/** Epoch ms as a number that `pg` hands over as one. */
-export function epochMs(timestamp: string): string {
-  return `floor(extract(epoch from ${timestamp}) * 1000)::float8`
 }
 
 /** `$1` to `$4` of every statement about one key. */
@@ -37,54 +38,52 @@ export function keyValues({ tenant, principal, operation, key }: KeyId): [string
   return [tenant, principal, operation, key]
 }
 
-/** Reads one row with the database's time, or the time alone. */
-export const SELECT_ROW: string = `
-select ${epochMs('clock_timestamp()')} as now, state, fingerprint, request_digest,
-  answer_status, answer_headers, answer_body, task_status, task_error, task_retry_after,
-  result_status, result_headers, result_body, ${epochMs('result_expires_at')} as result_expires_at,
-  ${epochMs('created_at')} as created_at, ${epochMs('expires_at')} as expires_at
-from (select) as always left join samekey_keys on ${WHERE_KEY}`
+/** Reads one key with its work and the database's time, or the time alone. */
+export const SELECT_KEY: string = `
+select ${epochMs('clock_timestamp()')} as now, pg_is_in_recovery() as standby,
+  k.state, k.fingerprint, k.request_digest,
+  k.answer_status, k.answer_headers, k.answer_body, k.answer_reference,
+  ${epochMs('k.created_at')} as created_at, ${epochMs('k.expires_at')} as expires_at,
+  t.status as task_status, t.error as task_error, t.retry_after as task_retry_after,
+  t.result_status, t.result_headers, t.result_body, t.result_reference,
+  ${epochMs('t.result_expires_at')} as result_expires_at
+from (select) as always
+left join samekey_keys as k on ${WHERE_KEY}
+left join samekey_tasks as t using (tenant, principal, operation, key)`
 
 /** @returns null where there is no row. */
-export function rowOf(db: DbRow): KeyRow | null {
+export function keyOf(db: DbKey): KeyRow | null {
   if (db.state === null) return null
-  const expiresAt = db.expires_at ?? 0
+  const { answer_status, answer_headers, answer_body, answer_reference } = db
   return {
     state: db.state,
     fingerprint: db.fingerprint === null ? null : (JSON.parse(db.fingerprint) as Fingerprint),
     requestDigest: db.request_digest,
-    answer: answerOf(db.answer_status, db.answer_headers, db.answer_body),
-    task: taskOf(db, expiresAt),
-    createdAt: db.created_at ?? 0,
-    expiresAt,
+    answer: answerOf({
+      status: answer_status,
+      headers: answer_headers,
+      body: answer_body,
+      reference: answer_reference,
+    }),
+    task: viewOf(db),
+    createdAt: db.created_at,
+    expiresAt: db.expires_at,
   }
 }
 
-function answerOf(status: number | null, headers: string | null, body: Uint8Array | null): StoredAnswer | null {
-  if (status === null || headers === null) return null
-  const pairs = JSON.parse(headers) as [string, string][]
-  // A copy: `pg` cuts its values out of a buffer that it shares.
+function viewOf(db: DbKey): TaskView | null {
+  const { task_status: status, result_status, result_headers, result_body, result_reference } = db
+  if (status === null) return null
   return {
     status,
-    headers: pairs,
-    body: body === null ? { kind: 'omitted' } : { kind: 'bytes', bytes: new Uint8Array(body) },
-  }
-}
-
-function taskOf(db: DbRow, expiresAt: number): TaskView | null {
-  if (db.task_status === null) return null
-  return {
-    status: db.task_status,
-    result: answerOf(db.result_status, db.result_headers, db.result_body),
+    result: answerOf({
+      status: result_status,
+      headers: result_headers,
+      body: result_body,
+      reference: result_reference,
+    }),
     error: db.task_error === null ? null : (JSON.parse(db.task_error) as MonitorError),
-    retryAfterSeconds: db.task_retry_after,
-    resultExpiresAt: db.result_expires_at ?? expiresAt,
+    retryAfterSeconds: isSettled({ status }) ? null : db.task_retry_after,
+    resultExpiresAt: db.result_expires_at ?? db.expires_at,
   }
-}
-
-/** Status, headers and body as three columns. */
-export function answerValues(answer: StoredAnswer | null): [number | null, string | null, Uint8Array | null] {
-  if (answer === null) return [null, null, null]
-  const { body } = answer
-  return [answer.status, JSON.stringify(answer.headers), body.kind === 'omitted' ? null : body.bytes]
 }

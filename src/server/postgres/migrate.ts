@@ -1,22 +1,11 @@
-import type { PgPool } from './postgres-client.ts'
-import { keysSql } from './sql/001-keys.ts'
-
-/** One step of the schema. Never changed once published; later steps are added behind it. */
-export interface Migration {
-  readonly version: number
-  readonly name: string
-  /** Plain SQL, one or more statements, to be run in one transaction. */
-  readonly sql: string
-}
-
-/** All steps in order, for those who run migrations with a tool of their own. */
-export const migrations: readonly Migration[] = [{ version: 1, name: '001-keys', sql: keysSql }]
+import type { PgPool } from './client.ts'
+import { migrations } from './migrations.ts'
 
 /** An arbitrary number, the same in every release: two processes that start at once migrate one after the other. */
 const MIGRATION_LOCK = 7_263_533_821
 
 /**
- * Brings the schema up to date: creates `samekey_keys` where it is missing, in the first schema of the connection's
+ * Brings the schema up to date: creates what is missing, in the first schema of the connection's
  * `search_path`. Safe to call at every start, from several processes at once.
  *
  * @returns the versions that were applied now.

@@ -1,0 +1,61 @@
+import { memoryServerStore } from 'samekey/server'
+import { describe, expect, it } from 'vitest'
+import { codeOf, post, shop, type World } from './world.ts'
+
+const world = (): World<unknown> => ({
+  store: memoryServerStore(),
+  place: () => Promise.resolve(1),
+  orders: () => Promise.resolve([]),
+  now: () => Date.now(),
+  pass() {},
+  after: (_, promise) => promise,
+})
+
+describe('a body that is not whole is never executed, whatever the HTTP server made of it', () => {
+  it('one that somebody has read before: a mistake in the set-up, told to an operator and not blamed on the client', async () => {
+    const { handler, runs, events } = shop(world())
+    for (const read of [
+      (request: Request) => request.text(),
+      // Read to its end and let go: the next reader would get nothing, and no error.
+      async (request: Request) => {
+        const reader = request.body?.getReader()
+        while (!(await reader?.read())?.done);
+        reader?.releaseLock()
+      },
+    ]) {
+      const request = post('k-1', { item: 'tea' })
+      await read(request)
+      expect((await handler(request)).status).toBe(503)
+      expect(events.at(-1)).toMatchObject({
+        kind: 'entryFailed',
+        error: { message: expect.stringContaining('parser') },
+      })
+    }
+    expect(runs()).toBe(0)
+  })
+
+  it('one that ends before its announced length', async () => {
+    const { submit, runs } = shop(world())
+    const response = await submit('k-1', '{}', { 'content-length': '40' })
+    expect([response.status, await codeOf(response), runs()]).toEqual([400, 'body_refused', 0])
+    // What a middleware has decoded has another length.
+    expect((await submit('k-2', { item: 'tea' }, { 'content-length': '90', 'content-encoding': 'gzip' })).status).toBe(
+      201,
+    )
+  })
+
+  it('one whose sender is gone', async () => {
+    const { handler, runs } = shop(world())
+    const gone = new AbortController()
+    const body = new ReadableStream({
+      pull(controller) {
+        gone.abort()
+        controller.close()
+      },
+    })
+    const init: RequestInit & { duplex: 'half' } = { body, duplex: 'half', signal: gone.signal, method: 'POST' }
+    const request = new Request('https://shop.test/orders', { ...init, headers: post('k-1', {}).headers })
+    expect(await codeOf(await handler(request))).toBe('body_refused')
+    expect(runs()).toBe(0)
+  })
+})

@@ -1,0 +1,4 @@
+import { memoryWorld } from '../memory-world.ts'
+import { taskPromises } from './promises.ts'
+
+taskPromises('memory', () => Promise.resolve(memoryWorld()))
