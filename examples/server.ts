@@ -8,9 +8,9 @@
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
 import pg from 'pg'
 import { cors, decline, idempotencyRoutes, idempotent, json, refuse } from 'samekey/server'
+import { nodeHandler } from 'samekey/server/node'
 import { migrate, postgresServerStore } from 'samekey/server/postgres'
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, connectionTimeoutMillis: 5000 })
@@ -58,7 +58,7 @@ const handle = cors({ origins: ['https://shop.example'] })(
 // Keys are forgotten some time after their retention; in batches, so that no statement runs long.
 const reaper = setInterval(() => void store.reap().catch(() => {}), 60_000)
 
-const server = createServer(getRequestListener(handle))
+const server = createServer(nodeHandler(handle))
 server.listen(Number(process.env.PORT ?? 3000), () => {
   console.log(`listening on http://localhost:${(server.address() as AddressInfo).port}`)
 })

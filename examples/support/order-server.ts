@@ -2,10 +2,10 @@
  * A small order server for the examples: the server kit over memory, behind a real socket that can lose answers. A real
  * server keeps its keys in the database of its orders; see server.ts.
  */
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { idempotencyRoutes, idempotent, json, memoryServerStore } from 'samekey/server'
+import { nodeHandler } from 'samekey/server/node'
 
 export interface OrderServer {
   /** Such as `http://127.0.0.1:49152`. */
@@ -36,7 +36,7 @@ export async function startOrderServer(port = 0): Promise<OrderServer> {
   })
   const keys = idempotencyRoutes({ keysUrl: '/idempotency-keys', operations: [createOrder] })
 
-  async function handle(request: Request, { incoming }: HttpBindings): Promise<Response> {
+  async function handle(request: Request, incoming: IncomingMessage): Promise<Response> {
     if (request.method === 'GET' && new URL(request.url).pathname === '/orders') return Response.json(orders)
     const response = (await keys(request)) ?? (await createOrder(request))
     if (request.method === 'POST' && answersToLose > 0) {
@@ -46,7 +46,9 @@ export async function startOrderServer(port = 0): Promise<OrderServer> {
     return response
   }
 
-  const server = createServer(getRequestListener((request, bindings) => handle(request, bindings as HttpBindings)))
+  const server = createServer((incoming, outgoing) =>
+    nodeHandler((request) => handle(request, incoming))(incoming, outgoing),
+  )
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -1,9 +1,9 @@
 /** A real shop for browser tests: a page with the real client, an order server on the real kit, and faults on the wire. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
 import { build } from 'esbuild'
 import { sourceAliases } from '../../scripts/entries.ts'
+import { nodeHandler } from '../../src/server/adapters/node.ts'
 import { idempotencyRoutes, idempotent, json, memoryServerStore } from '../../src/server/index.ts'
 
 /** A shop under way. */
@@ -49,14 +49,14 @@ export async function openShop(client: string): Promise<Shop> {
     return (await keys(request)) ?? new Response(null, { status: 404 })
   }
 
-  const listener = getRequestListener(async (request, { incoming }) => {
+  async function handle(request: Request, incoming: IncomingMessage): Promise<Response> {
     const isOrder = new URL(request.url).pathname === '/orders'
     if (isOrder) posts.push({ key: request.headers.get('idempotency-key') ?? '' })
     const response = await route(request)
     if (!isOrder) return response
     if (losing > 0) {
       losing--
-      ;(incoming as IncomingMessage).socket.destroy()
+      incoming.socket.destroy()
     } else if (hold !== null) {
       const { reached, gate } = hold
       hold = null
@@ -64,8 +64,10 @@ export async function openShop(client: string): Promise<Shop> {
       await gate
     }
     return response
-  })
-  const server = createServer((request: IncomingMessage, response: ServerResponse) => void listener(request, response))
+  }
+  const server = createServer((incoming, outgoing) =>
+    nodeHandler((request) => handle(request, incoming))(incoming, outgoing),
+  )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
 
