@@ -103,8 +103,10 @@ export function acceptedWork(world: World): AcceptedWork {
 function committing(store: MemoryServerStore, changes: readonly (() => void)[]): Pick<MemoryServerStore, 'begin'> {
   return {
     begin: (options, work) =>
-      store.begin(options, (unit) => {
-        for (const change of changes) unit.transaction.onCommit(change)
+      store.begin(options, async (unit) => {
+        await unit.run((transaction) => {
+          for (const change of changes) transaction.onCommit(change)
+        })
         return work(unit)
       }),
   }

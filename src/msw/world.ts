@@ -97,8 +97,8 @@ function countingSuccess(store: MemoryServerStore, count: World['count']): Memor
       store.begin(options, (unit) =>
         work({
           ...unit,
-          saveTask(id, row) {
-            if (row.status === 'succeeded') count(id, unit.transaction)
+          async saveTask(id, row) {
+            if (row.status === 'succeeded') await unit.run((transaction) => count(id, transaction))
             return unit.saveTask(id, row)
           },
         }),

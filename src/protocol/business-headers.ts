@@ -75,6 +75,9 @@ const TRACES = [
   'x-amzn-trace-id',
   'x-ms-client-request-id',
   'x-client-trace-id',
+  'trace-id',
+  'amz-sdk-invocation-id',
+  'x-goog-request-id',
 ] as const
 
 const TRANSPORT = [
@@ -115,8 +118,20 @@ const TRANSPORT = [
   'x-requested-with',
   'true-client-ip',
   'cdn-loop',
-  'x-envoy-attempt-count',
   'x-stainless-retry-count',
+  'x-retry-count',
+  'retry-attempt',
+  'amz-sdk-request',
+  'x-queue-start',
+  'x-scheme',
+  'x-varnish',
+  'x-timestamp',
+  'client-ip',
+  'rtt',
+  'downlink',
+  'ect',
+  'device-memory',
+  'viewport-width',
 ] as const
 
 /** The body has its own place in the fingerprint, media type included; these only repeat it. */
@@ -148,6 +163,13 @@ export const IGNORED_HEADER_PREFIXES: readonly string[] = [
   'x-b3-',
   'x-datadog-',
   'cf-',
+  'fly-',
+  'x-vercel-',
+  'x-amz-cf-',
+  'x-azure-',
+  'x-arr-',
+  'x-nf-',
+  'x-envoy-',
   'access-control-',
 ]
 

@@ -60,10 +60,12 @@ function checkScope(scope: Scope | Response): Scope | Response {
   if (isResponse(scope)) return scope
   for (const part of [scope.tenant, scope.principal]) {
     // An undefined or empty principal would be one that all callers without an account share.
-    if (typeof part !== 'string' || part === '' || part.includes('\0')) {
-      throw new ConfigError('scope', 'must give tenant and principal, each a text that is not empty')
+    if (typeof part !== 'string' || part === '' || part.includes('\0') || /\p{Surrogate}/u.test(part)) {
+      throw new ConfigError('scope', 'must give tenant and principal, each a well-formed text that is not empty')
     }
   }
+  // An empty tag would be the tag of everybody whose tag could not be computed.
+  if (scope.tag === '') throw new ConfigError('scope', 'must give a tag that is not empty, or none')
   return scope
 }
 

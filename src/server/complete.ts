@@ -11,7 +11,7 @@ import { tellTask } from './tasks/tell.ts'
  * @param answer as `json` and `refuse` make them; its body is kept whole.
  * @param note what a person found out, kept with the work. Default: none.
  * @returns false where there is no unfinished work under this id (it was finished before, or voided): nothing changed.
- * @throws StoreUnavailableError it may or may not have been written; finishing again is harmless.
+ * @throws StoreUnavailableError nothing was written. CommitUnknownError: it may have been; finishing again is harmless.
  * @throws TypeError or RangeError for what cannot be an answer.
  */
 export async function complete(

@@ -61,15 +61,9 @@ function newTaskOf({ input, retryAfterSeconds }: Accepted): NewTask {
 async function call<Transaction>({ settings, unit, caller, id, body }: Execution<Transaction>): Promise<ExecuteResult> {
   const { scope, request } = caller
   const { operation, execute } = settings
-  const { transaction } = unit
-  const result: unknown = await execute({
-    transaction,
-    request: again(request, body),
-    body,
-    key: id.key,
-    scope,
-    operation,
-  })
+  const result: unknown = await unit.run((transaction) =>
+    execute({ transaction, request: again(request, body), body, key: id.key, scope, operation }),
+  )
   if (typeof result !== 'object' || result === null) {
     throw new TypeError('execute must return json(...), bytes(...), empty(), refuse(...), decline(...) or accepted().')
   }

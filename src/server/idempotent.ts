@@ -2,7 +2,7 @@
 import { CommitUnknownError, EntryError, StoreUnavailableError } from './errors.ts'
 import { lookup, voidKey } from './inquire.ts'
 import { type IdempotentOptions, type Settings, settingsOf } from './options.ts'
-import { executeFailed, outcomeUnknown, toResponse, unavailable } from './respond.ts'
+import { answerFailed, executeFailed, outcomeUnknown, toResponse, unavailable } from './respond.ts'
 import { submit } from './submit.ts'
 import { type Trail, trailOf } from './trail.ts'
 
@@ -93,7 +93,11 @@ async function answered<Transaction>(
       trail.tell('entryFailed', detail, error.cause)
       return toResponse(unavailable('The request could not be authenticated or authorised; nothing was executed.'))
     }
-    trail.tell('executeFailed', detail, error)
-    return toResponse(executeFailed())
+    if (trail.isInside()) {
+      trail.tell('executeFailed', detail, error)
+      return toResponse(executeFailed())
+    }
+    trail.tell('answerFailed', detail, error)
+    return toResponse(answerFailed())
   }
 }

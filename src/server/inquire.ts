@@ -18,7 +18,7 @@ export async function lookup<Transaction>(
   key: string,
   trail: Trail,
 ): Promise<Response> {
-  const caller = await callerOf(settings, request, readKeySegment(key, settings.limits.key))
+  const caller = await callerOf(settings, request, readKeySegment(key))
   if (!('asked' in caller)) return caller
   const { asked } = caller
   const entry = decideLookup({ ...asked, store: { seen: 'unread' } })
@@ -42,7 +42,7 @@ export async function voidKey<Transaction>(
   key: string,
   trail: Trail,
 ): Promise<Response> {
-  const caller = await callerOf(settings, request, readKeySegment(key, settings.limits.key))
+  const caller = await callerOf(settings, request, readKeySegment(key))
   if (!('asked' in caller)) return caller
   const asked = { ...caller.asked, takesBack: settings.onVoid !== null }
   const entry = decideVoid({ ...asked, store: { seen: 'unread' } })
@@ -52,12 +52,13 @@ export async function voidKey<Transaction>(
   const id = trail.follow(idOf(settings, caller.scope, key))
   const { retentionMs, graceMs, limits } = settings
   const newKey: NewKey = { state: 'voided', fingerprint: null, requestDigest: null, retentionMs, graceMs }
-  const decision = await settings.store.begin<VoidDecision>({ waitMs: limits.voidWaitMs }, async (unit) => {
+  const work = async (unit: Unit<Transaction>): Promise<Ending<VoidDecision>> => {
     const claim = await unit.claim(id, newKey)
     const value = decideVoid({ ...asked, store: claim.seen === 'taken' ? seen(await unit.read(id)) : claim })
     if (value.kind !== 'voidWork') return { commit: value.kind === 'void', value }
     return voidWork({ settings, caller, unit, id })
-  })
+  }
+  const decision = await trail.inside(() => settings.store.begin({ waitMs: limits.voidWaitMs }, work))
   return shown({ settings, caller, key, trail }, 'void', decision)
 }
 
@@ -77,12 +78,13 @@ async function voidWork<Transaction>({
 }: Voiding<Transaction>): Promise<Ending<VoidDecision>> {
   const locked = await unit.lockTask(id)
   if (locked.seen === 'busy') return { commit: false, value: { kind: 'inProgress' } }
-  const next = locked.row === null ? null : voidedTask(locked.row)
+  // Work that the app does in its own way: nothing here says whether it has begun.
+  const next = locked.row === null || locked.row.input === null ? null : voidedTask(locked.row)
   if (next !== null) {
     const { scope, request } = caller
-    const work: unknown = next.input === null ? null : JSON.parse(next.input)
+    const work: unknown = JSON.parse(next.input ?? 'null')
     const { operation, key } = id
-    await settings.onVoid?.({ transaction: unit.transaction, work, request, scope, operation, key })
+    await unit.run((transaction) => settings.onVoid?.({ transaction, work, request, scope, operation, key }))
     await unit.saveTask(id, next)
   }
   // Voided a moment ago, or too late: either way the row tells.
@@ -103,7 +105,8 @@ async function shown<Transaction>(
   purpose: 'lookup' | 'void',
   decision: LookupDecision | VoidDecision,
 ): Promise<Response> {
-  if (decision.kind !== 'monitor') return trail.end(decision)
+  // Of a voided key, nothing is shown.
+  if (decision.kind !== 'monitor' || decision.row.state === 'voided') return trail.end(decision)
   const answer = decision.row.task?.result ?? decision.row.answer
   const refused = answer === null ? null : await refusal(settings, caller, { key, purpose, body: null, answer })
   return refused ?? trail.end({ kind: 'monitor', row: await rereadRow(settings, caller, key, decision.row) })

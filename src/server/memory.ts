@@ -79,7 +79,6 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
     const mine = new Map<string, Entry>()
     const locked = new Set<string>()
     let effects: (() => void)[] = []
-    let ended = false
     let committing = false
     let end = (): void => {}
     const untilEnd = new Promise<void>((resolve) => {
@@ -104,11 +103,18 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
     }
 
     const unit: Unit<MemoryTransaction> = {
-      transaction: {
-        onCommit(effect) {
-          if (ended) throw new Error('The transaction is over: await everything that execute starts.')
-          effects.push(effect)
-        },
+      async run(work) {
+        let over = false
+        try {
+          return await work({
+            onCommit(effect) {
+              if (over) throw new Error('The transaction is over: await everything that you start in it.')
+              effects.push(effect)
+            },
+          })
+        } finally {
+          over = true
+        }
       },
 
       async claim(id, key): Promise<Claim> {
@@ -177,7 +183,6 @@ export function memoryServerStore(options: MemoryServerStoreOptions = {}): Memor
       }
       return value
     } finally {
-      ended = true
       for (const name of locked) held.delete(name)
       end()
       // Not before it is unlocked: whoever is woken looks at once. A renewed lease is nothing to look for.

@@ -69,7 +69,7 @@ export interface RereadContext {
 export interface VoidContext<Transaction> {
   /** The transaction in which the work is voided. */
   readonly transaction: Transaction
-  /** The work, as `accepted` was given it; null where it was given none. */
+  /** The work, as `accepted` was given it. */
   readonly work: unknown
   /** Who asks for it. */
   readonly request: Request
@@ -84,6 +84,11 @@ export interface Limits {
   readonly key?: KeyRules
   /** Longest request body, bytes; longer is refused with 413. Default 2 MiB. */
   readonly requestBytes?: number
+  /**
+   * Most values in a JSON request, members and elements of every depth; more is refused with 413. They cost far more
+   * time than their bytes. Default 50000.
+   */
+  readonly jsonValues?: number
   /** Longest answer body that is stored, bytes; a longer one is sent once and not kept. Default 1 MiB. */
   readonly answerBytes?: number
   /**
@@ -130,8 +135,9 @@ export interface IdempotentOptions<Transaction> {
   readonly reread?: (context: RereadContext) => Uint8Array | string | null | Promise<Uint8Array | string | null>
   /**
    * Takes back what `execute` wrote when it accepted work, in the transaction that voids the work (P58). Called only
-   * while nothing of the work can have taken effect outside. Default: accepted work cannot be voided, and who asks is
-   * told that it is processing.
+   * while nothing of the work can have taken effect: no step of it was committed and no call written down. So it is for
+   * work that workers of ours do; of other work, nothing here tells how far it is. Default: accepted work cannot be
+   * voided, and who asks is told that it is processing.
    */
   readonly onVoid?: (context: VoidContext<Transaction>) => void | Promise<void>
   /** Where `idempotencyRoutes` is mounted, absolute or a path: the monitor of a 202 lies there. Default: none. */
@@ -168,6 +174,8 @@ export interface Settings<Transaction> {
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
+/** 100 years: dates after that have no place in an HTTP header before long. */
+const LONGEST_MS = 100 * 365 * 24 * HOUR_MS
 
 /** @throws ConfigError naming the option. */
 export function settingsOf<Transaction>(options: IdempotentOptions<Transaction>): Settings<Transaction> {
@@ -188,8 +196,15 @@ export function settingsOf<Transaction>(options: IdempotentOptions<Transaction>)
       `must be more than transitMs (${transitMs}), or a late request outlives its row (P57)`,
     )
   }
-  const { key = {}, requestBytes = 2 ** 21, answerBytes = 2 ** 20, waitMs = 2000, voidWaitMs = 10_000 } = limits
-  for (const [name, value] of Object.entries({ requestBytes, answerBytes, waitMs, voidWaitMs })) {
+  const {
+    key = {},
+    requestBytes = 2 ** 21,
+    jsonValues = 50_000,
+    answerBytes = 2 ** 20,
+    waitMs = 2000,
+    voidWaitMs = 10_000,
+  } = limits
+  for (const [name, value] of Object.entries({ requestBytes, jsonValues, answerBytes, waitMs, voidWaitMs })) {
     if (!(value >= 0)) throw new ConfigError(`limits.${name}`, `must be a number of at least 0, not ${value}`)
   }
   checked('limits.key', () => checkKey('k', key))
@@ -210,7 +225,7 @@ export function settingsOf<Transaction>(options: IdempotentOptions<Transaction>)
     retentionMs,
     transitMs,
     graceMs,
-    limits: { key, requestBytes, answerBytes, waitMs, voidWaitMs },
+    limits: { key, requestBytes, jsonValues, answerBytes, waitMs, voidWaitMs },
     reread: options.reread ?? null,
     onVoid: options.onVoid ?? null,
     keysUrl: options.keysUrl?.replace(/\/+$/, '') ?? null,
@@ -221,8 +236,9 @@ export function settingsOf<Transaction>(options: IdempotentOptions<Transaction>)
 }
 
 function wholeMs(option: string, value: number): void {
-  if (!Number.isSafeInteger(value) || value <= 0)
-    throw new ConfigError(option, `must be whole milliseconds above 0, not ${value}`)
+  if (!Number.isSafeInteger(value) || value <= 0 || value > LONGEST_MS) {
+    throw new ConfigError(option, `must be whole milliseconds from 1 to ${LONGEST_MS}, not ${value}`)
+  }
 }
 
 function checked<T>(option: string, run: () => T): T {

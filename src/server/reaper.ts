@@ -4,6 +4,7 @@ import { systemClock } from '../platform/clock.ts'
 import type { Clock } from '../ports.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
 import { startLoop } from './loop.ts'
+import { quietly } from './quietly.ts'
 import type { ServerStore } from './store.ts'
 
 /** What {@link startReaper} is told. */
@@ -61,13 +62,7 @@ export function startReaper(
     take: async () => ({ jobs: [], more: (await once(batch)) >= batch, nextInMs: null }),
     run: () => Promise.resolve('well'),
     giveBack: () => Promise.resolve(),
-    failed: (error) => {
-      try {
-        onError(error)
-      } catch {
-        // Telling must not end the reaping (P28).
-      }
-    },
+    failed: (error) => quietly(() => onError(error)),
   })
   return {
     async stop() {

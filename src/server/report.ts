@@ -1,3 +1,4 @@
+import { quietly } from './quietly.ts'
 import type { KeyId } from './store.ts'
 
 /** Something that an operator should know. Holds no body and no secret of ours; what the app throws is the app's. */
@@ -8,6 +9,7 @@ export interface ServerEvent {
    * - `commitUnknown`: the connection was lost while committing (P61, F20).
    * - `executeFailed`: `execute` threw, or returned what cannot be sent; rolled back.
    * - `entryFailed`: `scope` or `authorize` threw; nothing was executed.
+   * - `answerFailed`: what the key knows could not be told: a damaged row, or a mistake of the kit.
    * - `bodyNotStored`: an answer over the limit for answers was sent, or given by a worker, and its body not kept (P60).
    * - `taskFailed`: an execution of accepted work failed; it is tried again, or was given up (P64).
    * - `taskUnknown`: accepted work waits for a person (P65).
@@ -21,6 +23,7 @@ export interface ServerEvent {
     | 'commitUnknown'
     | 'executeFailed'
     | 'entryFailed'
+    | 'answerFailed'
     | 'bodyNotStored'
     | 'taskFailed'
     | 'taskUnknown'
@@ -49,11 +52,5 @@ export const reportToConsole: Report = ({ kind, operation, id, detail, error }) 
 
 /** A report that cannot throw. */
 export function safely(report: Report): Report {
-  return (event) => {
-    try {
-      report(event)
-    } catch {
-      // See above.
-    }
-  }
+  return (event) => quietly(() => report(event))
 }

@@ -23,10 +23,13 @@ export type BodyReading =
 /**
  * Reads the body of a request to its end.
  *
- * @param maxBytes more is refused with 413, before it was all read where possible.
+ * @param limits more is refused with 413, before it was all read where possible.
  * @throws EntryError where somebody else has read it already: an empty body in its place would be executed as one.
  */
-export async function readBody(request: Request, maxBytes: number): Promise<BodyReading> {
+export async function readBody(
+  request: Request,
+  { requestBytes: maxBytes, jsonValues: maxValues }: { readonly requestBytes: number; readonly jsonValues: number },
+): Promise<BodyReading> {
   if (request.bodyUsed) {
     throw new EntryError('Reading the body', new Error('It was read before: mount the handler before any body parser.'))
   }
@@ -44,7 +47,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<Body
   }
   const contentType = request.headers.get('content-type')
   if (bytes.length === 0) return { ok: true, body: { kind: 'none', bytes }, print: { kind: 'none' } }
-  if (isJsonMediaType(contentType)) return readJson(bytes)
+  if (isJsonMediaType(contentType)) return readJson(bytes, maxValues)
   if (contentType !== null && /^\s*multipart\/form-data\s*;/i.test(contentType)) return readForm(bytes, contentType)
   const type = contentType ?? ''
   return {
@@ -61,15 +64,31 @@ function brokeOff({ headers, signal }: Request, length: number): boolean {
   return signal.aborted || (announced !== null && !decoded && length < Number(announced))
 }
 
-function readJson(bytes: Uint8Array<ArrayBuffer>): BodyReading {
+function readJson(bytes: Uint8Array<ArrayBuffer>, maxValues: number): BodyReading {
   const text = utf8OrNull(bytes)
   if (text === null) return bodyRefused('The body is called JSON and is not UTF-8.')
+  if (valuesIn(text) > maxValues) {
+    return refused(
+      413,
+      'request-too-large',
+      'The request is too large.',
+      `It may have at most ${maxValues} JSON values.`,
+    )
+  }
   try {
     return { ok: true, body: { kind: 'json', bytes, value: parseJson(text) }, print: { kind: 'json', text } }
   } catch (error) {
     if (!(error instanceof JsonRefusedError)) throw error
     return bodyRefused(error.path === null ? error.message : `${error.message} At ${JSON.stringify(error.path)}.`)
   }
+}
+
+/**
+ * About how many values a JSON text has: its commas and brackets outside of texts. Strict reading and the canonical form
+ * cost by the value and not by the byte, and a million of them would hold up everybody else for seconds.
+ */
+function valuesIn(text: string): number {
+  return text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '').replaceAll(/[^,[{]/g, '').length + 1
 }
 
 /** By parts, not by boundary: a client that builds its form anew gets another boundary (P14). */

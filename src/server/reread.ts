@@ -1,5 +1,6 @@
 /** Answers that were kept as a reference: read again for whoever asks today (P60). */
 
+import { hasNoBody } from './answer-for.ts'
 import type { Caller } from './caller.ts'
 import type { KeyRow, StoredAnswer } from './decide.ts'
 import { EntryError } from './errors.ts'
@@ -18,6 +19,7 @@ export async function reread<Transaction>(
 ): Promise<StoredAnswer> {
   const { body } = answer
   if (body.kind !== 'reference') return answer
+  if (hasNoBody(answer.status)) return { ...answer, body: { kind: 'omitted' } }
   const { operation } = settings
   const { reference } = body
   const found = await read(settings, { reference, answer, request, scope, operation, key })
@@ -33,7 +35,10 @@ async function read<Transaction>(
   context: RereadContext,
 ): Promise<Uint8Array | string | null> {
   try {
-    return (await settings.reread?.(context)) ?? null
+    const found: unknown = (await settings.reread?.(context)) ?? null
+    // Whatever else it gives would go out as no body, without a word.
+    if (found === null || typeof found === 'string' || found instanceof Uint8Array) return found
+    throw new TypeError('reread must give a text, bytes or null.')
   } catch (error) {
     throw new EntryError('reread', error)
   }

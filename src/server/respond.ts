@@ -16,7 +16,7 @@ export function unavailable(detail?: string): AnswerData {
  * executed, for nobody knows (P61). Its code is none of section 16's, so a client takes it as ambiguous.
  */
 export function outcomeUnknown(): AnswerData {
-  const title = 'The database was lost while committing: whether it was executed is not known.'
+  const title = 'It is not known whether this was committed.'
   const detail = 'Send the same request with the same key again: the answer is in the key row, if there is one.'
   return problemAnswer(otherProblem(503, 'outcome-unknown', title, detail), RETRY_AFTER_SECONDS)
 }
@@ -25,6 +25,19 @@ export function outcomeUnknown(): AnswerData {
 export function executeFailed(): AnswerData {
   const title = 'The operation failed unexpectedly; its changes were rolled back and nothing is remembered.'
   return problemAnswer(otherProblem(500, 'execution-failed', title))
+}
+
+/** 500: something failed that was no execution, or after one. It claims nothing: the key knows. */
+export function answerFailed(): AnswerData {
+  const title = 'The answer could not be given. What became of the request is known under its key.'
+  return problemAnswer(otherProblem(500, 'answer-failed', title))
+}
+
+/** 405: an operation is not for reading. */
+export function methodNotAllowed(): AnswerData {
+  return problemAnswer(
+    otherProblem(405, 'method-not-allowed', 'This method executes nothing; the operation wants another.'),
+  )
 }
 
 /** 403 of `authorize`. */

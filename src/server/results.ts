@@ -206,6 +206,9 @@ export function checkAnswer(
   const content = typeof body === 'string' ? new TextEncoder().encode(body) : new Uint8Array(body ?? [])
   const headers = pairsOf(answer.headers ?? {}).filter(([name]) => !NOT_THE_APPS.has(name.toLowerCase()))
   if (content.length > 0 && hasNoBody(status)) throw new TypeError(`An answer with status ${status} has no body.`)
+  for (const [name, value] of headers) {
+    if (typeof value !== 'string') throw new TypeError(`The header ${name} of an answer must be a text.`)
+  }
   // The platform checks names and values: now, not after the commit. (Some servers' `Response` checks them later.)
   new Headers(headers)
   const first: StoredAnswer = { status, headers, body: { kind: 'bytes', bytes: content } }

@@ -37,6 +37,8 @@ export function idempotencyRoutes(options: IdempotencyRoutesOptions): (request: 
   }
   const base = new URL(options.keysUrl, 'http://any.invalid').pathname.replace(/\/+$/, '')
 
+  if (base === '') throw new ConfigError('keysUrl', 'must be a path of its own, such as /idempotency-keys')
+
   return async (request) => {
     const { pathname } = new URL(request.url)
     if (!pathname.startsWith(`${base}/`)) return null

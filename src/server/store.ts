@@ -78,8 +78,15 @@ export interface CallPlace {
  * `findCall`) first for a task.
  */
 export interface Unit<Transaction> {
-  /** What `execute` gets. It stops working when the unit ends. */
-  readonly transaction: Transaction
+  /**
+   * Runs the app's part in the transaction. What it gets works until it settles, either way, and not a moment longer: a
+   * statement that it left running behind it would otherwise be executed after the roll-back, by itself, for good.
+   *
+   * @throws Error where it settled and left a statement running; it counts as failed then, and so does the unit.
+   * @throws CommitUnknownError where it ended the transaction by itself: what was committed by that, nobody knows.
+   * @throws whatever it throws.
+   */
+  run<T>(work: (transaction: Transaction) => T | Promise<T>): Promise<T>
 
   /**
    * Inserts the row if there is none with this id: on conflict, nothing. Waits for an uncommitted rival, at most for

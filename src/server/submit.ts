@@ -8,8 +8,8 @@ import { type Executed, run } from './execute.ts'
 import type { Settings } from './options.ts'
 import { readBody } from './request-body.ts'
 import { reread } from './reread.ts'
-import { toResponse } from './respond.ts'
-import type { NewKey } from './store.ts'
+import { methodNotAllowed, toResponse } from './respond.ts'
+import type { Ending, NewKey, Unit } from './store.ts'
 import { idOf, seen, type Trail } from './trail.ts'
 
 /**
@@ -22,6 +22,7 @@ export async function submit<Transaction>(
   request: Request,
   trail: Trail,
 ): Promise<Response> {
+  if (SAFE.has(request.method)) return toResponse(methodNotAllowed())
   // Step 1: nothing is touched before all of this is known.
   const caller = await callerOf(settings, request, readKey(request.headers.get(IDEMPOTENCY_KEY), settings.limits.key))
   if (!('asked' in caller)) return caller
@@ -29,7 +30,7 @@ export async function submit<Transaction>(
   const entry = decideSubmit({ ...asked, store: { seen: 'unread' } })
   if (entry.kind !== 'claim' || !asked.key.ok) return trail.end(entry)
   const { key } = asked.key
-  const reading = await readBody(request, settings.limits.requestBytes)
+  const reading = await readBody(request, settings.limits)
   if (!reading.ok) return toResponse(reading.answer)
   const { body } = reading
   const refused = await refusal(settings, caller, { key, purpose: 'submit', body, answer: null })
@@ -51,7 +52,7 @@ export async function submit<Transaction>(
 
   // Steps 2 to 4.
   const id = trail.follow(idOf(settings, caller.scope, key))
-  const { decision, executed } = await settings.store.begin<Ended>({ waitMs: settings.limits.waitMs }, async (unit) => {
+  const work = async (unit: Unit<Transaction>): Promise<Ending<Ended>> => {
     const claim = await unit.claim(id, newKey)
     // A new statement: this one sees what the rival has just committed (P54).
     const store = claim.seen === 'taken' ? { ...seen(await unit.read(id)), request: input } : claim
@@ -59,7 +60,10 @@ export async function submit<Transaction>(
     if (decision.kind !== 'execute') return { commit: false, value: { decision, executed: null } }
     const { commit, value } = await run({ settings, unit, caller, id, body, expiresAt: decision.expiresAt })
     return { commit, value: { decision, executed: value } }
-  })
+  }
+  const { decision, executed } = await trail.inside(() =>
+    settings.store.begin({ waitMs: settings.limits.waitMs }, work),
+  )
 
   if (executed !== null) {
     if (executed.bodyNotStored)
@@ -74,6 +78,9 @@ export async function submit<Transaction>(
   }
   return trail.end(decision)
 }
+
+/** Methods that ask for nothing to be done (RFC 9110, 9.2.1): whoever routed one here did not mean to execute it. */
+const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 
 interface Ended {
   readonly decision: SubmitDecision

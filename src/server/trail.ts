@@ -6,8 +6,15 @@ import type { ServerEvent } from './report.ts'
 import { toResponse } from './respond.ts'
 import type { KeyId, Reading } from './store.ts'
 
-/** Follows one request. */
+/**
+ * Follows one request. What may be said after a failure depends on how far it was: `inside` the transaction everything
+ * has been rolled back, before and after it nothing of the kind may be claimed.
+ */
 export interface Trail {
+  /** Runs the transaction. */
+  inside<T>(run: () => Promise<T>): Promise<T>
+  /** True while it runs, and after it failed. */
+  isInside(): boolean
   /** From now on, events name this key. */
   follow(id: KeyId): KeyId
   tell(kind: ServerEvent['kind'], detail: string, error?: unknown): void
@@ -18,8 +25,16 @@ export interface Trail {
 /** A trail for one request. */
 export function trailOf<Transaction>({ operation, report }: Settings<Transaction>): Trail {
   let id: KeyId | null = null
+  let inside = false
   const tell: Trail['tell'] = (kind, detail, error) => report({ kind, operation, id, detail, error })
   return {
+    async inside(run) {
+      inside = true
+      const value = await run()
+      inside = false
+      return value
+    },
+    isInside: () => inside,
     follow(known) {
       id = known
       return known

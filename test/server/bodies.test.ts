@@ -11,6 +11,18 @@ const world = (): World<unknown> => ({
   after: (_, promise) => promise,
 })
 
+describe('P60: a JSON body of very many values', () => {
+  it('is refused before it holds up everybody else; a long text is none', async () => {
+    const { submit, runs } = shop(world(), { limits: { jsonValues: 1000 } })
+    for (const body of [`[${'1,'.repeat(1000)}1]`, `[${'{},'.repeat(600)}{}]`, '['.repeat(1001) + ']'.repeat(1001)]) {
+      const response = await submit('k-1', body)
+      expect([response.status, await codeOf(response)]).toEqual([413, 'request_too_large'])
+    }
+    expect(runs()).toBe(0)
+    expect((await submit('k-1', { item: ',[{"\\'.repeat(5000) })).status).toBe(201)
+  })
+})
+
 describe('a body that is not whole is never executed, whatever the HTTP server made of it', () => {
   it('one that somebody has read before: a mistake in the set-up, told to an operator and not blamed on the client', async () => {
     const { handler, runs, events } = shop(world())

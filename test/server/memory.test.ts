@@ -78,6 +78,27 @@ describe('memoryServerStore', () => {
   })
 })
 
+describe('whoever only listens', () => {
+  it('P28: changes nothing, whether it throws or promises and breaks it', async () => {
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    for (const report of [
+      () => {
+        throw new Error('log is down')
+      },
+      async () => {
+        throw new Error('log is down')
+      },
+    ]) {
+      const { handler } = shop(memoryWorld(), { report, execute: () => Promise.reject(new Error('x')) })
+      expect((await handler(post('k-1', {}))).status).toBe(500)
+    }
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('unhandledRejection', unhandled)
+    expect(unhandled).not.toHaveBeenCalled()
+  })
+})
+
 describe('the default report', () => {
   it('is one line on the console: damage is never silent', async () => {
     const said = vi.spyOn(console, 'error').mockImplementation(() => {})

@@ -84,6 +84,20 @@ function relay(part: Partial<RelayOptions> & Pick<RelayOptions, 'deliver'>): {
   return { events, stop }
 }
 
+/** A client of its own with a transaction open; a test that fails leaves no lock behind. */
+async function begun(): Promise<pg.PoolClient> {
+  const client = await newPool({ max: 1 }).connect()
+  let over = false
+  const { release } = client
+  client.release = (error) => {
+    if (!over) release(error)
+    over = true
+  }
+  closing.push(() => client.release(true))
+  await client.query('begin')
+  return client
+}
+
 /** A transaction of the business. */
 async function inside<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect()
@@ -247,8 +261,7 @@ describe('order', () => {
   it('P66: whoever writes to an aggregate waits for an open transaction that has, so numbers come in the order of commits', async () => {
     const seen: string[] = []
     relay({ deliver: async ({ text }) => void seen.push(text) })
-    const first = await pool.connect()
-    await first.query('begin')
+    const first = await begun()
     await writeOutbox(first, { topic: 'orders.placed', aggregate: 'order:1', payload: 'first' })
     const second = write('second', 'order:1')
     await untilWaiting()
@@ -265,8 +278,7 @@ describe('order', () => {
   })
 
   it('P66: a savepoint that is rolled back lets the next writer go, with its message', async () => {
-    const client = await pool.connect()
-    await client.query('begin')
+    const client = await begun()
     await client.query('savepoint mine')
     await writeOutbox(client, { topic: 'orders.placed', aggregate: 'order:1', payload: 'taken back' })
     await client.query('rollback to savepoint mine')
@@ -663,7 +675,7 @@ describe('F12: a relay that dies', () => {
 
 describe('P45: people', () => {
   it('P66, P45: a parked message waits with its aggregate, is tried again by hand, or skipped; notes are kept', async () => {
-    const ids = { one: await write('one', 'order:1'), two: await write('two', 'order:1') }
+    const one = await write('one', 'order:1')
     let broken = true
     const seen: string[] = []
     const { events } = relay({
@@ -675,17 +687,22 @@ describe('P45: people', () => {
     })
     await until('it is parked', async () => (await parkedMessages(pool)).length === 1)
     expect(await parkedMessages(pool)).toMatchObject([
-      { message: { id: ids.one, text: 'one' }, attempts: 2, error: 'one is refused', notes: [] },
+      { message: { id: one, text: 'one' }, attempts: 2, error: 'one is refused', notes: [] },
     ])
-    expect(await retryMessage(pool, ids.one, 'is it mended?')).toBe('changed')
+    const two = await write('two', 'order:1')
+    await write('three', 'order:1')
+    await until('what comes later waits behind it', async () => {
+      const { rowCount } = await pool.query(`select from samekey_outbox where state = 'waiting' and due_at is null`)
+      return rowCount === 2
+    })
+    expect(await retryMessage(pool, one, 'is it mended?')).toBe('changed')
     await until('it is parked again', async () => (await parkedMessages(pool))[0]?.notes.length === 1)
-    expect(await skipMessage(pool, ids.one, 'it is not')).toBe('changed')
-    await until('the next one is parked', async () => (await parkedMessages(pool))[0]?.message.id === ids.two)
+    expect(await skipMessage(pool, one, 'it is not')).toBe('changed')
+    await until('the next one is parked', async () => (await parkedMessages(pool))[0]?.message.id === two)
     broken = false
-    expect(await retryMessage(pool, ids.two.toUpperCase(), 'now it is')).toBe('changed')
-    await until('it is delivered', () => seen.length === 1)
-    await until('it is marked', async () => (await states()).two === 'delivered')
-    expect(await states()).toEqual({ one: 'skipped', two: 'delivered' })
+    expect(await retryMessage(pool, two.toUpperCase(), 'now it is')).toBe('changed')
+    await until('the rest is delivered', async () => (await states()).three === 'delivered')
+    expect([seen, await states()]).toEqual([['two', 'three'], { one: 'skipped', two: 'delivered', three: 'delivered' }])
     const { rows } = await pool.query<{ notes: string }>('select notes from samekey_outbox order by id')
     expect(rows.map(({ notes }) => JSON.parse(notes))).toEqual([
       [
@@ -693,12 +710,13 @@ describe('P45: people', () => {
         { at: expect.any(Number), action: 'skip', note: 'it is not' },
       ],
       [{ at: expect.any(Number), action: 'retry', note: 'now it is' }],
+      [],
     ])
     expect(events.filter(({ kind }) => kind === 'messageParked')).toHaveLength(3)
     for (const word of [retryMessage, skipMessage]) {
-      expect(await word(pool, ids.one, 'once more')).toBe('settled')
+      expect(await word(pool, one, 'once more')).toBe('settled')
       expect(await word(pool, '018f0f3e-7b1c-7cc2-9f5d-2d5a0c3b1e4f', 'who?')).toBe('absent')
-      await expect(word(pool, ids.one, ' ')).rejects.toMatchObject({ code: 'config', option: 'note' })
+      await expect(word(pool, one, ' ')).rejects.toMatchObject({ code: 'config', option: 'note' })
     }
   })
 
@@ -766,8 +784,7 @@ describe('receiving', () => {
   })
 
   it('P66: one that waited for a transaction that was rolled back does the work itself', async () => {
-    const first = await pool.connect()
-    await first.query('begin')
+    const first = await begun()
     await receiveOnce(first, message, () => bill(first))
     const second = inside((client) => receiveOnce(client, message, () => bill(client)))
     await untilWaiting()
@@ -777,6 +794,22 @@ describe('receiving', () => {
     expect(await count('effects')).toBe(1)
     expect((await inside((client) => receiveOnce(client, message, bill))).ran).toBe(false)
     expect(await count('effects')).toBe(1)
+  })
+
+  it('P66: two at a time on one client would take each other’s effects back: the second is refused', async () => {
+    const other = { consumer: 'billing', messageId: 'm-other' }
+    const [first, second] = await inside((client) =>
+      Promise.allSettled([
+        receiveOnce(client, { consumer: 'billing', messageId: 'm-first' }, () => client.query('select 1')),
+        receiveOnce(client, other, () => client.query('select 1')),
+      ]),
+    )
+    expect(first).toMatchObject({ status: 'fulfilled', value: { ran: true } })
+    expect(second).toMatchObject({
+      status: 'rejected',
+      reason: { message: expect.stringContaining('one message after') },
+    })
+    expect((await inside((client) => receiveOnce(client, other, () => 1))).ran).toBe(true)
   })
 
   it('P66: work that fails is not received, even where its error is swallowed and the rest commits', async () => {

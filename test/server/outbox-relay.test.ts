@@ -19,6 +19,8 @@ interface World {
   readonly relay: Relay
   /** Errors that the next changes run into, before they are made; `after` for one that is lost after it was made. */
   readonly trouble: (Error | { readonly after: Error })[]
+  /** From now on, no change is ever answered. */
+  hangs(): void
   /** Run after the next claims. */
   readonly onClaim: (() => void)[]
   add(id: string, part?: Partial<OutboxRow>): void
@@ -33,6 +35,7 @@ function world(deliver: Deliver, terms: Partial<RelayTerms> = {}): World {
   const trouble: World['trouble'] = []
   const onClaim: World['onClaim'] = []
   let wake = (): void => {}
+  let hanging = false
   const row = (id: string): OutboxRow => {
     const found = rows.get(id)
     if (found === undefined) throw new Error(`There is no ${id}.`)
@@ -50,6 +53,7 @@ function world(deliver: Deliver, terms: Partial<RelayTerms> = {}): World {
       return { messages: taken, more: messages.length > limit, nextInMs: null }
     },
     async change({ number, claimed: { epoch } }, change) {
+      if (hanging) await new Promise(() => {})
       const error = trouble.shift()
       if (error instanceof Error) throw error
       const before = row(number)
@@ -82,6 +86,9 @@ function world(deliver: Deliver, terms: Partial<RelayTerms> = {}): World {
     relay,
     trouble,
     onClaim,
+    hangs() {
+      hanging = true
+    },
     row,
     add(id, part = {}) {
       const fresh: OutboxRow = {
@@ -291,6 +298,17 @@ describe('stop', () => {
     add('m-2')
     await clock.advance(10_000)
     expect([row('m-2').state, events, clock.pending()]).toEqual(['waiting', [], 0])
+  })
+
+  it('does not wait for ever for a database that neither answers nor fails', async () => {
+    const { clock, add, relay, events, hangs } = world(async () => {})
+    hangs()
+    add('m-1')
+    await settled()
+    const stopped = relay.stop({ graceMs: 1000 })
+    await clock.advance(60_000)
+    await stopped
+    expect([relay.running(), events.at(-1)?.detail]).toEqual([1, 'Stopped, although 1 deliveries would not let go.'])
   })
 
   it('does not wait for a database that is away: it says once more what it has to say, and leaves the rest to the lease', async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { errorText } from '../../src/server/error-text.ts'
 import { checkDelivered, park } from '../../src/server/outbox/deliver.ts'
-import { errorText } from '../../src/server/outbox/events.ts'
 import { checkMessageId, checkName, payloadBytes, payloadText } from '../../src/server/outbox/message.ts'
 import {
   claimed,

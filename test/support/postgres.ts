@@ -22,6 +22,8 @@ export interface TestPostgresOptions {
    * tell the difference.
    */
   durable?: boolean
+  /** How many connections it takes. Default 100, as PostgreSQL itself. */
+  connections?: number
 }
 
 /**
@@ -38,7 +40,10 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
   }
 }
 
-async function startIn(folder: string, { durable = false }: TestPostgresOptions): Promise<TestPostgres> {
+async function startIn(
+  folder: string,
+  { durable = false, connections = 100 }: TestPostgresOptions,
+): Promise<TestPostgres> {
   const account = unprivilegedAccount()
   const { postgres, initdb } = await reachableBinaries(folder, account)
   const data = join(folder, 'data')
@@ -55,7 +60,8 @@ async function startIn(folder: string, { durable = false }: TestPostgresOptions)
 
   const port = await freePort()
   const fast = durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
-  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', ...fast }
+  const listening = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '' }
+  const settings = { ...listening, max_connections: connections, ...fast }
   const args = ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
   const start = () => launch(postgres, args, folder, account)
 

@@ -6,6 +6,6 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
   const end = Date.now() + PATIENCE_MS
   while (!(await holds())) {
     if (Date.now() > end) throw new Error(`It did not come to this: ${what}.`)
-    await new Promise((resolve) => setTimeout(resolve, 2))
+    await new Promise((resolve) => setTimeout(resolve, 4))
   }
 }

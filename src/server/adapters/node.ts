@@ -13,6 +13,7 @@
  * ```
  */
 import { ConfigError } from '../../errors.ts'
+import { quietly } from '../quietly.ts'
 import { ask, type Incoming, type Outgoing, type WebHandler } from './exchange.ts'
 import { send } from './send.ts'
 
@@ -49,11 +50,11 @@ export function nodeHandler(
     const kept = rawBody instanceof Uint8Array ? { body: rawBody } : {}
     ask(handler, { incoming, outgoing, ...kept, bodyIsGone })
       .catch((error: unknown) => {
-        onError(error)
+        quietly(() => onError(error))
         return new Response(null, { status: 500 })
       })
       .then((response) => send(response ?? new Response(null, { status: 404 }), outgoing))
-      .catch(onError)
+      .catch((error: unknown) => quietly(() => onError(error)))
   }
 }
 

@@ -1,10 +1,11 @@
 /** One delivery: hands a claimed message over, and writes down how it went. */
 import { backoffMs } from '../../protocol/backoff.ts'
+import { errorText } from '../error-text.ts'
 import { CommitUnknownError, StoreUnavailableError } from '../errors.ts'
 import { elapsedMs, type Moment } from '../tasks/moment.ts'
 import { withinLimit } from '../tasks/time-limit.ts'
 import { checkDelivered } from './deliver.ts'
-import { errorText, type RelayEvent } from './events.ts'
+import type { RelayEvent } from './events.ts'
 import type { RelaySettings } from './options.ts'
 import { delivered, failed, type OutboxRow, released } from './outbox-row.ts'
 import type { Changed, ClaimedMessage, OutboxStore } from './store.ts'

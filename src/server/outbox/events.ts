@@ -1,4 +1,5 @@
 /** What a relay tells operators. */
+import { quietly } from '../quietly.ts'
 import type { OutboxMessage } from './message.ts'
 
 /** Something that an operator should know. Holds no payload; what `deliver` throws is the app's. */
@@ -32,19 +33,5 @@ export const relayReportToConsole: RelayReport = ({ kind, message, detail, error
 
 /** A report that cannot throw. */
 export function safeRelayReport(report: RelayReport): RelayReport {
-  return (event) => {
-    try {
-      report(event)
-    } catch {
-      // See above.
-    }
-  }
+  return (event) => quietly(() => report(event))
 }
-
-/** What was thrown, in words that a row may keep: the message alone, of bearable length, and without NUL. */
-export function errorText(error: unknown): string {
-  const text = error instanceof Error ? error.message : typeof error === 'string' ? error : 'No Error was thrown.'
-  return text.replaceAll('\0', '').slice(0, LONGEST_ERROR)
-}
-
-const LONGEST_ERROR = 1000

@@ -1,8 +1,9 @@
 /** A relay: takes messages that are due and hands them over, for ever, in any process. A fleet is several on one store. */
+
+import { errorText } from '../error-text.ts'
 import { startLoop } from '../loop.ts'
 import { moment } from '../tasks/moment.ts'
 import { type Delivery, giveBack, runDelivery } from './delivery.ts'
-import { errorText } from './events.ts'
 import { type RelayTerms, relaySettings } from './options.ts'
 import type { OutboxStore } from './store.ts'
 

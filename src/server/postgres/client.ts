@@ -34,6 +34,22 @@ export interface PgClient extends PgQueryable {
 export interface PgPool extends PgQueryable {
   /** Takes a client of the pool; `release` gives it back. */
   connect(): Promise<PgClient>
+  /** As emitters have it; where a pool has it, new connections are listened to from their first moment. */
+  on?(event: 'connect', listener: (client: PgClient) => void): unknown
+}
+
+const heeded = new WeakSet<PgPool>()
+
+/**
+ * Takes a client. A connection that dies in the tick in which it was made has nobody listening to it: the pool does not
+ * any more, and whoever awaits it does not yet. Such an `error` would end the process.
+ */
+export function connect(pool: PgPool): Promise<PgClient> {
+  if (!heeded.has(pool)) {
+    heeded.add(pool)
+    pool.on?.('connect', (client) => void client.on('error', () => {}))
+  }
+  return pool.connect()
 }
 
 /**

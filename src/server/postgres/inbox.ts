@@ -6,8 +6,8 @@ import type { OutboxTime } from './outbox.ts'
 import { inTransaction } from './session.ts'
 import { timedBy } from './time.ts'
 
-/** What was received, and by whom. */
-export interface Delivered {
+/** A message that arrived, and where. */
+export interface Arrival {
   /** Who receives, 1 to 500 characters: `billing`. Each consumer takes a message once. */
   readonly consumer: string
   /** The message's id, as the sender's relay gave it, 1 to 500 characters. */
@@ -34,7 +34,8 @@ on conflict (consumer, message_id) do nothing`
  * @param work writes local rows only (P54). What it throws takes back its writes and the note that the message was
  * received, even if the transaction goes on, and is thrown again.
  * @throws ConfigError for a name that cannot be stored.
- * @throws Error where `transaction` is none, but a pool for instance; nothing was written.
+ * @throws Error where `transaction` is none, but a pool for instance, or while another `receiveOnce` works on it; nothing
+ * was written.
  * @throws whatever `work` or the database throws.
  * @example
  * ```ts
@@ -60,11 +61,29 @@ on conflict (consumer, message_id) do nothing`
  */
 export async function receiveOnce<T>(
   transaction: PgQueryable,
-  delivered: Delivered,
+  arrival: Arrival,
   work: (transaction: PgQueryable) => Promise<T> | T,
   time: OutboxTime = {},
 ): Promise<Received<T>> {
-  const names = namesOf(delivered)
+  const names = namesOf(arrival)
+  // Two at a time would go back to each other's savepoint, and take an effect with them that was reported as done.
+  if (receiving.has(transaction)) throw new Error(ONE_AT_A_TIME)
+  receiving.add(transaction)
+  try {
+    return await receive(transaction, names, work, time)
+  } finally {
+    receiving.delete(transaction)
+  }
+}
+
+const receiving = new WeakSet<PgQueryable>()
+
+async function receive<T>(
+  transaction: PgQueryable,
+  names: [string, string],
+  work: (transaction: PgQueryable) => Promise<T> | T,
+  time: OutboxTime,
+): Promise<Received<T>> {
   try {
     // Outside of a transaction this is an error, before anything is written.
     await transaction.query('savepoint samekey_receive')
@@ -101,17 +120,17 @@ export interface ReceiveOptions extends OutboxTime {
  */
 export async function receiveInTransaction<T>(
   pool: PgPool,
-  delivered: Delivered,
+  arrival: Arrival,
   work: (transaction: PgQueryable) => Promise<T> | T,
   { waitMs = 10_000, now }: ReceiveOptions = {},
 ): Promise<Received<T>> {
-  const names = namesOf(delivered)
+  const names = namesOf(arrival)
   if (!(waitMs >= 0)) throw new ConfigError('waitMs', `must be milliseconds of at least 0, not ${waitMs}`)
-  return inTransaction<Received<T>>(pool, waitMs, async ({ client, transaction, mark }) => {
+  return inTransaction<Received<T>>(pool, waitMs, async ({ client, run, mark }) => {
     const { rowCount } = await client.query(...timedBy(now)(INSERT, names))
     if (rowCount !== 1) return { commit: false, value: { ran: false } }
     await mark()
-    return { commit: true, value: { ran: true, value: await work(transaction) } }
+    return { commit: true, value: { ran: true, value: await run(work) } }
   })
 }
 
@@ -125,9 +144,12 @@ async function insertAndRun<T>(
   return rowCount === 1 ? { ran: true, value: await work(transaction) } : { ran: false }
 }
 
-function namesOf({ consumer, messageId }: Delivered): [string, string] {
+function namesOf({ consumer, messageId }: Arrival): [string, string] {
   return [checkName('consumer', consumer), checkName('messageId', messageId)]
 }
+
+const ONE_AT_A_TIME =
+  'receiveOnce is still at work on this client: one message after the other in one transaction, or a client for each.'
 
 const NO_TRANSACTION =
   'receiveOnce wants the transaction of the effect: a client after "begin". This was a pool, or a client without one; ' +

@@ -10,7 +10,7 @@ export type { DeliveryPolicy, NotNow, OutboxNote } from '../outbox/outbox-row.ts
 export type { Relay } from '../outbox/relay.ts'
 export type { PgClient, PgPool, PgQueryable, PgResult } from './client.ts'
 export {
-  type Delivered,
+  type Arrival,
   type Received,
   type ReceiveOptions,
   receiveInTransaction,

@@ -1,11 +1,12 @@
 /** The key part of a unit (section 12). What the SQL relies on was tried on real servers. */
-import { StoreUnavailableError } from '../errors.ts'
+import { CommitUnknownError } from '../errors.ts'
 import type { Claim, KeyId, NewKey, Reading, Unit } from '../store.ts'
 import { newTask } from '../tasks/task-row.ts'
 import { answerValues } from './answers.ts'
+import { MARK, NO_CONTROL, SWALLOWED } from './app-part.ts'
 import type { PgQueryable, PgResult } from './client.ts'
 import { type DbKey, keyOf, keyValues, SELECT_KEY, WHERE_KEY } from './key-rows.ts'
-import { isAborted, isBusy, NO_CONTROL, type OpenTransaction, own, SWALLOWED } from './session.ts'
+import { failureOf, isAborted, isBusy, type OpenTransaction, own } from './session.ts'
 import { INSERT_TASK, taskValues } from './task-rows.ts'
 import { epochMs, type Timed } from './time.ts'
 
@@ -43,9 +44,9 @@ export function readerOf(now: (() => number) | undefined): KeyTools['readWith'] 
 
 /** Claims, reads and finishes keys. */
 export function keyUnit(
-  { client, transaction, mark }: OpenTransaction,
+  { client, run, mark }: OpenTransaction,
   { timed, readWith }: KeyTools,
-): Pick<Unit<PgQueryable>, 'transaction' | 'claim' | 'read' | 'undo' | 'finish'> {
+): Pick<Unit<PgQueryable>, 'run' | 'claim' | 'read' | 'undo' | 'finish'> {
   async function claim(id: KeyId, key: NewKey): Promise<Claim> {
     const { state, requestDigest, retentionMs, graceMs } = key
     const fingerprint = key.fingerprint === null ? null : JSON.stringify(key.fingerprint)
@@ -55,7 +56,7 @@ export function keyUnit(
       result = await client.query(...timed(INSERT, values))
     } catch (error) {
       if (isBusy(error)) return { seen: 'busy' }
-      throw new StoreUnavailableError('The key store failed: insert.', error)
+      throw failureOf('insert', error)
     }
     const [row] = result.rows
     if (row === undefined) return { seen: 'taken' }
@@ -64,12 +65,12 @@ export function keyUnit(
   }
 
   return {
-    transaction,
+    run,
     claim,
     read: (id) => own('read', () => readWith(client, id)),
 
     async undo() {
-      await own('rollback to savepoint', () => client.query('rollback to savepoint samekey_execute'))
+      await own('rollback to savepoint', () => client.query(`rollback to savepoint ${MARK}`))
     },
 
     async finish(id, answer, task) {
@@ -80,10 +81,10 @@ export function keyUnit(
         result = await client.query(...timed(FINISH, values))
       } catch (error) {
         if (isAborted(error)) throw new Error(SWALLOWED, { cause: error })
-        throw new StoreUnavailableError('The key store failed: save the answer.', error)
+        throw failureOf('save the answer', error)
       }
       const [row] = result.rows
-      if (row === undefined) throw new Error(NO_CONTROL)
+      if (row === undefined) throw new CommitUnknownError(NO_CONTROL)
       if (task === null) return
       const taskRow = newTask(task, row.now)
       await own('save the work', () => client.query(...timed(INSERT_TASK, [...keyValues(id), ...taskValues(taskRow)])))

@@ -1,7 +1,7 @@
 /** Hints through LISTEN and NOTIFY. They can get lost, with their connection or behind a pooler: whoever gets them polls too. */
 import { systemClock } from '../../platform/clock.ts'
 import type { Clock, Timer } from '../../ports.ts'
-import type { PgClient, PgPool } from './client.ts'
+import { connect, type PgClient, type PgPool } from './client.ts'
 
 /** After a connection was lost, ms. */
 const AGAIN_MS = 5000
@@ -23,13 +23,13 @@ export function listen(
   let timer: Timer | null = null
 
   function later(): void {
-    if (!ended) timer = clock.timer(AGAIN_MS, () => void connect())
+    if (!ended) timer = clock.timer(AGAIN_MS, () => void attempt())
   }
 
-  async function connect(): Promise<void> {
+  async function attempt(): Promise<void> {
     let client: PgClient
     try {
-      client = await pool.connect()
+      client = await connect(pool)
     } catch {
       return later()
     }
@@ -57,7 +57,7 @@ export function listen(
     else wake()
   }
 
-  void connect()
+  void attempt()
   return () => {
     ended = true
     timer?.cancel()

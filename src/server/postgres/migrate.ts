@@ -1,4 +1,4 @@
-import type { PgPool } from './client.ts'
+import { connect, type PgPool, type PgQueryable } from './client.ts'
 import { migrations } from './migrations.ts'
 
 /** An arbitrary number, the same in every release: two processes that start at once migrate one after the other. */
@@ -12,11 +12,12 @@ const MIGRATION_LOCK = 7_263_533_821
  * @throws the database's error; the step that failed was rolled back whole.
  */
 export async function migrate(pool: PgPool): Promise<readonly number[]> {
-  const client = await pool.connect()
+  const client = await connect(pool)
   let failed = true
   try {
     await client.query('begin')
     await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+    await refuseSecondHome(client)
     await client.query(
       'create table if not exists samekey_migrations (version integer primary key, name text not null, applied_at timestamptz not null default now())',
     )
@@ -34,4 +35,23 @@ export async function migrate(pool: PgPool): Promise<readonly number[]> {
     // Closing the connection rolls back whatever is left of a step that failed.
     client.release(failed)
   }
+}
+
+/**
+ * A schema that came to be before the tables' own in the search path, one named like the role for instance, would get an
+ * empty set of tables: every key would be forgotten, and executed once more.
+ */
+async function refuseSecondHome(client: PgQueryable): Promise<void> {
+  const { rows } = await client.query<{ home: string; current: string }>(`
+    select n.nspname as home, current_schema() as current
+    from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+    where c.relname = 'samekey_migrations' and n.nspname = any(current_schemas(false))
+    order by array_position(current_schemas(false), n.nspname)`)
+  const homes = rows.map(({ home }) => home)
+  const [first] = rows
+  if (first === undefined || homes.includes(first.current)) return
+  throw new Error(
+    `The tables of samekey are in the schema ${first.home}, and the search_path now begins with ${first.current}: ` +
+      `put ${first.home} first, or name it in the connection (options: '-c search_path=${first.home}').`,
+  )
 }

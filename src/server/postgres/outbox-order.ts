@@ -36,17 +36,21 @@ export const IS_BEHIND = `exists (
   select from samekey_outbox as before
   where before.aggregate = o.aggregate and before.id < o.id and before.settled_at is null)`
 
-/** `$2` are those that were seen behind just now; with them go others that the next looks would stumble over. */
+/**
+ * `$2` are those that were seen behind just now; with them go others that the next looks would stumble over. By number,
+ * as one array: joined or with an "or", PostgreSQL reads the whole aggregate.
+ */
 const PUT_BEHIND = `
-with near as materialized (
-  select id from samekey_outbox where due_at <= $NOW order by due_at, id limit 1000
-), behind as (
+with behind as (
   select o.id from samekey_outbox as o
-  where (o.id in (select id from near) or o.id = any($2::bigint[]))
+  where o.id = any(array(
+      (select id from samekey_outbox where due_at <= (select $NOW) order by due_at, id limit 1000)
+      union select unnest($2::bigint[])))
     and o.aggregate = any($1::text[]) and o.state = 'waiting' and o.due_at is not null and ${IS_BEHIND}
   for update of o skip locked
 )
-update samekey_outbox as o set due_at = null from behind where o.id = behind.id`
+update samekey_outbox as o set due_at = null
+where o.id = any(array(select id from behind))`
 
 /** Relays of other topics get a hint; whoever wrote the end looks again by itself. */
 const CALL_NEXT = `

@@ -86,21 +86,26 @@ interface Due {
 const DUE_COLUMNS = `${epochMs('$NOW')} as now, ${IS_BEHIND} as behind, ${OUTBOX_COLUMNS}`
 const LOCK = `select ${epochMs('$NOW')} as now, ${OUTBOX_COLUMNS} from samekey_outbox as o where o.id = $1 for update`
 
-/** The longest due first: one that was called just now waits behind those of other aggregates. `$1` is the limit. */
+/**
+ * In parentheses, time is read once; without them, the database's clock is a new value for every row, and no index can
+ * be searched for it.
+ *
+ * The longest due first: one that was called just now waits behind those of other aggregates. `$1` is the limit.
+ */
 const DUE = `
-select ${DUE_COLUMNS} from samekey_outbox as o where o.due_at <= $NOW
+select ${DUE_COLUMNS} from samekey_outbox as o where o.due_at <= (select $NOW)
 order by o.due_at, o.id limit $1 for update of o skip locked`
 
 /** By topic, each in its index: what other topics have due, and nobody takes, is not read. `$2` are the topics. */
 const DUE_IN_TOPICS = `
 select due.* from unnest($2::text[]) as wanted (topic) cross join lateral (
-  select ${DUE_COLUMNS} from samekey_outbox as o where o.topic = wanted.topic and o.due_at <= $NOW
+  select ${DUE_COLUMNS} from samekey_outbox as o where o.topic = wanted.topic and o.due_at <= (select $NOW)
   order by o.due_at, o.id limit $1 for update of o skip locked) as due
 order by due.due_at, due.number::bigint limit $1`
 
 const IN_MS = 'ceil(extract(epoch from min(due_at) - $NOW) * 1000)::float8 as in_ms'
-const NEXT_DUE = `select ${IN_MS} from samekey_outbox where due_at > $NOW`
+const NEXT_DUE = `select ${IN_MS} from samekey_outbox where due_at > (select $NOW)`
 const NEXT_DUE_IN_TOPICS = `
 select ${IN_MS} from unnest($1::text[]) as wanted (topic) cross join lateral (
-  select o.due_at from samekey_outbox as o where o.topic = wanted.topic and o.due_at > $NOW
+  select o.due_at from samekey_outbox as o where o.topic = wanted.topic and o.due_at > (select $NOW)
   order by o.due_at limit 1) as due`

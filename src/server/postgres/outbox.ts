@@ -32,7 +32,8 @@ with message as (
  * in a fixed order. Two transactions that wait for each other all the same are a deadlock: PostgreSQL rolls one of them
  * back (40P01) and lets the other one through. Inside the kit that is a transient failure, answered with 503, and the
  * client's retry executes it; a transaction of your own has to be tried again, as after any deadlock. The wait ends at
- * `lock_timeout`, and counts as transient then too. Messages without an aggregate wait for nobody.
+ * `lock_timeout`, and counts as transient then too. Messages without an aggregate wait for nobody. A transaction that
+ * writes to thousands of aggregates wants `max_locks_per_transaction` to be as large.
  *
  * @param transaction what `execute`, `step` or `finish` get, or a client on which you have begun one.
  * @returns the message's id.

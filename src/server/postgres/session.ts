@@ -1,16 +1,25 @@
 /** One transaction on one connection of the pool, with what becomes of it. */
 import { CommitUnknownError, StoreUnavailableError } from '../errors.ts'
 import type { Ending } from '../store.ts'
-import { isTransient, type PgClient, type PgPool, type PgQueryable, type PgResult, sqlState } from './client.ts'
+import { MARK, runPart, SWALLOWED } from './app-part.ts'
+import {
+  connect,
+  isTransient,
+  type PgClient,
+  type PgPool,
+  type PgQueryable,
+  type PgResult,
+  sqlState,
+} from './client.ts'
 
 /** A transaction that has begun. */
 export interface OpenTransaction {
   /** For the kit's own statements. */
   readonly client: PgQueryable
-  /** For the app's statements: refuses to end the transaction, and stops working when it ends. */
-  readonly transaction: PgQueryable
+  /** Runs the app's part, see `Unit.run`: what it gets refuses to end the transaction, and stops working with it. */
+  run<T>(work: (transaction: PgQueryable) => T | Promise<T>): Promise<T>
   /**
-   * Marks a point to go back to (`rollback to savepoint samekey_execute`), and gives lock waits back the limit that they
+   * Marks a point to go back to (`rollback to savepoint`, {@link MARK}), and gives lock waits back the limit that they
    * had: the one of this transaction was for its first statement alone (P54, H41).
    */
   mark(): Promise<void>
@@ -52,9 +61,19 @@ export async function own<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run()
   } catch (error) {
-    throw new StoreUnavailableError(`The key store failed: ${what}.`, error)
+    throw failureOf(what, error)
   }
 }
+
+/** A database that refuses a statement is not away: trying the same again is of no use, and an operator has to see why. */
+export function failureOf(what: string, error: unknown): Error {
+  const message = `The key store failed: ${what}.`
+  if (REFUSED.test(sqlState(error) ?? '')) return new Error(message, { cause: error })
+  return new StoreUnavailableError(message, error)
+}
+
+/** A value or a constraint: the statement itself cannot be carried out. */
+const REFUSED = /^(?:22|23)/
 
 /** Lock and statement time limits: either ends a wait for a rival. */
 const LIMIT_REACHED: ReadonlySet<string> = new Set(['55P03', '57014'])
@@ -69,21 +88,12 @@ export function isAborted(error: unknown): boolean {
   return sqlState(error) === '25P02'
 }
 
-export const SWALLOWED: string =
-  'A statement of execute failed and its error was swallowed, so the transaction was rolled back (P54). ' +
-  'Let the error through, or return refuse(...) or decline(...).'
-
-export const NO_CONTROL: string =
-  'execute must not begin, commit or roll back: the business change and the answer commit together (P54). ' +
-  'Return refuse(...) or decline(...) to take everything back; savepoints are fine.'
-
 interface Session {
   readonly client: PgClient
-  readonly transaction: PgQueryable
-  /** Ends `transaction`. */
-  close(): void
   /** The error that broke the connection, or null. */
   broken(): Error | null
+  /** Rejects when the connection breaks: nobody need wait for what was going on then. */
+  readonly death: Promise<never>
   /** Calls the connection broken although nobody has noticed yet. */
   breakWith(error: unknown): void
   release(): void
@@ -92,29 +102,26 @@ interface Session {
 async function openSession(pool: PgPool): Promise<Session> {
   let client: PgClient
   try {
-    client = await pool.connect()
+    client = await connect(pool)
   } catch (error) {
     throw new StoreUnavailableError('There is no connection to the key store.', error)
   }
   let broken: Error | null = null
-  let open = true
+  let die: (error: Error) => void = () => {}
+  const death = new Promise<never>((_, reject) => {
+    die = reject
+  })
+  // Nobody may be listening when it happens.
+  death.catch(() => {})
   const onError = (error: Error): void => {
     broken = error
+    die(error)
   }
   // Without a listener, `pg` lets a lost connection end the whole process.
   client.on('error', onError)
   return {
     client,
-    transaction: {
-      query(text, values) {
-        if (!open) return Promise.reject(new Error('The transaction is over: await everything that execute starts.'))
-        if (isTransactionControl(text)) return Promise.reject(new Error(NO_CONTROL))
-        return client.query(text, values)
-      },
-    },
-    close() {
-      open = false
-    },
+    death,
     broken: () => broken,
     breakWith(error) {
       broken ??= error instanceof Error ? error : new Error(String(error))
@@ -137,18 +144,18 @@ async function runWork<T>(
   limits: TransactionLimits,
   work: (open: OpenTransaction) => Promise<Ending<T>>,
 ): Promise<Ending<T>> {
-  const { client, transaction } = session
+  const { client } = session
   try {
     const lockTimeout = await beginStatement(client, limits)
     const mark = async (): Promise<void> => {
-      await own('savepoint', () => client.query(`set local lock_timeout = '${lockTimeout}'; savepoint samekey_execute`))
+      await own('savepoint', () => client.query(`set local lock_timeout = '${lockTimeout}'; savepoint ${MARK}`))
     }
-    return await work({ client, transaction, mark })
+    // Whoever waits for something else than the database, for ever perhaps, must not keep the connection for ever.
+    return await Promise.race([work({ client, run: (part) => runPart(client, part), mark }), session.death])
   } catch (error) {
     await rollbackStatement(session)
+    if (error instanceof CommitUnknownError) throw error
     throw session.broken() !== null || isTransient(error) ? rolledBack(error) : error
-  } finally {
-    session.close()
   }
 }
 
@@ -184,6 +191,9 @@ function settingOf(ms: number): number {
   return ms === Number.POSITIVE_INFINITY ? 0 : Math.min(Math.max(Math.round(ms), 1), 2 ** 31 - 1)
 }
 
+/** Connection and server trouble: a pooler may say so of a server that it lost in COMMIT, on a session that goes on. */
+const SAYS_NOTHING = /^(?:08|57|58|XX)/
+
 /**
  * Commits, and tells the three ends apart. An error that leaves the session usable came before the commit: rolled back
  * for certain (a deferred constraint, for instance). Any other failure leaves it open whether the commit happened (P61);
@@ -195,7 +205,9 @@ async function commitStatement(session: Session): Promise<void> {
   try {
     result = await client.query('commit')
   } catch (error) {
-    if (sqlState(error) !== null && (await isUsable(session))) throw isTransient(error) ? rolledBack(error) : error
+    const state = sqlState(error)
+    if (state !== null && !SAYS_NOTHING.test(state) && (await isUsable(session)))
+      throw isTransient(error) ? rolledBack(error) : error
     session.breakWith(error)
     throw new CommitUnknownError('The connection was lost while committing.', error)
   }
@@ -226,11 +238,4 @@ async function rollbackStatement(session: Session): Promise<void> {
   } catch (error) {
     session.breakWith(error)
   }
-}
-
-/** Catches a slip, not an attack: after comments, the first word says it. `rollback to savepoint` is fine. */
-function isTransactionControl(text: string): boolean {
-  const statement = text.replace(/^(?:\s+|--[^\n]*(?:\n|$)|\/\*[\s\S]*?\*\/)+/, '')
-  if (/^rollback\s+(?:(?:work|transaction)\s+)?to\b/i.test(statement)) return false
-  return /^(?:begin|commit|end|rollback|abort|start\s+transaction|prepare\s+transaction)\b/i.test(statement)
 }

@@ -106,9 +106,10 @@ export function postgresServerStore(pool: PgPool, options: PostgresServerStoreOp
   }
 }
 
+/** `(select …)`: time is one value then, and an index can be searched by it. */
 const DUE = `
 select tenant, principal, operation, key, ${epochMs('$NOW')} as now, ${TASK_COLUMNS}
-from samekey_tasks where operation = any($1) and due_at <= $NOW
+from samekey_tasks where operation = any($1) and due_at <= (select $NOW)
 order by samekey_tasks.due_at limit $2 for update skip locked`
 
 const UNKNOWN = `
@@ -123,5 +124,5 @@ order by samekey_calls.begun_at`
 const REAP = `
 delete from samekey_keys where (tenant, principal, operation, key) in (
   select tenant, principal, operation, key from samekey_keys
-  where reap_at <= $NOW and state in ('finished', 'voided')
+  where reap_at <= (select $NOW) and state in ('finished', 'voided')
   order by reap_at limit $1 for update skip locked)`

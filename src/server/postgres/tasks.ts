@@ -1,11 +1,12 @@
 /** The part of a unit that is about accepted work and its calls (sections 13 and 14). */
-import { StoreUnavailableError } from '../errors.ts'
+import { CommitUnknownError } from '../errors.ts'
 import type { KeyId, Unit } from '../store.ts'
 import { isSettled, keyStateOf } from '../tasks/task-row.ts'
+import { NO_CONTROL, SWALLOWED } from './app-part.ts'
 import { CALL_COLUMNS, callOf, callValues, type DbCall, SAVE_CALL } from './call-rows.ts'
 import type { PgQueryable, PgResult } from './client.ts'
 import { keyValues, WHERE_KEY } from './key-rows.ts'
-import { isAborted, isBusy, NO_CONTROL, type OpenTransaction, own, SWALLOWED } from './session.ts'
+import { failureOf, isAborted, isBusy, type OpenTransaction, own } from './session.ts'
 import { type DbTask, SETTLE_TASK, TASK_COLUMNS, taskOf, taskValues, UPDATE_TASK } from './task-rows.ts'
 import { epochMs, type Timed } from './time.ts'
 
@@ -30,9 +31,9 @@ export function taskUnit(
       result = await client.query(...timed(sql, values))
     } catch (error) {
       if (isAborted(error)) throw new Error(SWALLOWED, { cause: error })
-      throw new StoreUnavailableError(`The key store failed: ${what}.`, error)
+      throw failureOf(what, error)
     }
-    if (result.rowCount !== 1) throw new Error(NO_CONTROL)
+    if (result.rowCount !== 1) throw new CommitUnknownError(NO_CONTROL)
   }
 
   return {
@@ -42,7 +43,7 @@ export function taskUnit(
         locked = await client.query<DbTask>(LOCK, keyValues(id))
       } catch (error) {
         if (isBusy(error)) return { seen: 'busy' }
-        throw new StoreUnavailableError('The key store failed: lock the work.', error)
+        throw failureOf('lock the work', error)
       }
       await mark()
       const { rows } = await own('read the time', () => client.query<{ now: number }>(...timed(NOW, [])))

@@ -55,9 +55,18 @@ export function afterFailure(
   if (row.attempts >= policy.maxAttempts) {
     return row.effectsBegun ? leftUnknown(row, epoch, workUnknown) : settled(row, epoch, givenUp)
   }
-  const waitMs = afterMs ?? backoffMs({ ...policy, minMs: 0 }, row.attempts, random)
-  return retried(row, epoch, Math.max(now + waitMs, notBefore ?? 0), error ?? attemptFailed)
+  const waitMs = waitOf(afterMs) ?? backoffMs({ ...policy, minMs: 0 }, row.attempts, random)
+  const earliest = Number.isFinite(notBefore) ? (notBefore ?? 0) : 0
+  return retried(row, epoch, Math.max(now + waitMs, earliest), error ?? attemptFailed)
 }
+
+/** The handler's own wait, where it is one. */
+function waitOf(ms: number | null): number | null {
+  return ms !== null && ms >= 0 ? Math.min(ms, LONGEST_WAIT_MS) : null
+}
+
+/** A year: more than that is a slip, and a date that databases can keep. */
+const LONGEST_WAIT_MS = 365 * 24 * 3_600_000
 
 /** The answer of work that was given up before anything took effect. */
 const givenUp: StoredAnswer = {

@@ -1,5 +1,6 @@
 /** How an execution of accepted work ends: what a handler returns. */
 import type { MonitorError } from '../../protocol/wire.ts'
+import { keepable } from '../error-text.ts'
 import type { Answer, Refusal } from '../results.ts'
 
 /** The finished answer of the work: from now on its monitor gives it. */
@@ -52,7 +53,7 @@ export function retry(options: { readonly afterMs?: number; readonly error?: Mon
   if (afterMs !== null && !(Number.isFinite(afterMs) && afterMs >= 0)) {
     throw new RangeError(`retry({ afterMs }) must be milliseconds of at least 0, not ${afterMs}.`)
   }
-  return { outcome: 'retry', afterMs, error }
+  return { outcome: 'retry', afterMs, error: shownOf(error) }
 }
 
 /**
@@ -61,5 +62,15 @@ export function retry(options: { readonly afterMs?: number; readonly error?: Mon
  * @param options.error what the monitor shows: clients see it. Default: that it is not known.
  */
 export function leaveUnknown(options: { readonly error?: MonitorError } = {}): LeaveUnknown {
-  return { outcome: 'unknown', error: options.error ?? null }
+  return { outcome: 'unknown', error: shownOf(options.error ?? null) }
+}
+
+/** The four texts that a monitor has, as every database keeps them; whatever else is in it is not for clients. */
+function shownOf(error: MonitorError | null): MonitorError | null {
+  if (error === null) return null
+  const texts = (['code', 'type', 'title', 'detail'] as const).flatMap((name) => {
+    const text: unknown = error[name]
+    return typeof text === 'string' ? [[name, keepable(text)]] : []
+  })
+  return Object.fromEntries(texts) as MonitorError
 }

@@ -1,5 +1,7 @@
 /** What the functions of a task throw. Match on `code`: it is the same across bundles, classes are not. */
 
+import { errorText } from '../error-text.ts'
+
 /**
  * This worker does not have the work any more: its lease was over, somebody else took it, it was voided or ended by
  * hand, or the worker is stopping. What was to be written was not written, and nothing will be (P63, F10).
@@ -68,5 +70,5 @@ export function hasCode(error: unknown, code: string): boolean {
 
 /** What was thrown, in words. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'Something was thrown that is no Error.'
+  return errorText(error)
 }

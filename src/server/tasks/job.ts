@@ -60,8 +60,9 @@ function trouble<Transaction>(held: Held<Transaction>, error: unknown): JobEnd {
 async function attempt<Transaction>(settings: WorkSettings<Transaction>, held: Held<Transaction>): Promise<void> {
   const { row } = held
   if (row.attempts > settings.retry.maxAttempts) {
-    // Whoever had it died each time before saying so: it may be the work that kills them.
-    return failed(settings, held, new Error('No execution came to an end.'), plainFailure)
+    // Whoever had it died each time before saying so. It may be the work that kills them, or a neighbour; and what a
+    // process did that never reported is not known (P27).
+    return unknown(held, `No execution of ${row.attempts - 1} came to an end.`, null)
   }
   let end: TaskEnd<Transaction>
   try {
@@ -118,7 +119,7 @@ async function finished<Transaction>(
     if (await unit.hasOpenCalls(id)) {
       return { commit: true, row: leftUnknown(row, claimed.epoch, workUnknown), value: 'open' }
     }
-    const answer = end.outcome === 'finish' ? await end.work(unit.transaction) : end
+    const answer = end.outcome === 'finish' ? await unit.run(end.work) : end
     const { kept } = checkAnswer(answer, answer.outcome === 'refused' ? [400, 599] : [200, 399], settings.answerBytes)
     // The refusal is kept, the business change is not (P56).
     if (answer.outcome === 'refused') await unit.undo()

@@ -1,14 +1,17 @@
 /** What a person can do about unknown work, besides `complete` (P65). Each is recorded with its note. */
+import { keepable } from '../error-text.ts'
 import type { KeyId, ServerStore } from '../store.ts'
 import { type CallFinding, settledCall } from './call-row.ts'
 import { LOCK_WAIT_MS, lockTask } from './lock.ts'
 import { reopened, type TaskRow } from './task-row.ts'
 
+const FINDINGS: ReadonlySet<CallFinding> = new Set(['done', 'refused', 'undelivered'])
+
 type Begins = Pick<ServerStore<unknown>, 'begin'>
 
 /**
  * A person found out how a call to another service ended. Work that waited for it goes on once no other call of it is
- * open: its handler runs again, and its `externalCall` resolves with this without sending anything (or, where it was
+ * open (settle those too): its handler runs again, and its `externalCall` resolves with this without sending anything (or, where it was
  * `undelivered`, sends).
  *
  * @param operationId of the call, see `unknownTasks`.
@@ -28,6 +31,7 @@ export function settle(
   note: string,
   value: unknown = null,
 ): Promise<boolean> {
+  if (!FINDINGS.has(outcome)) return Promise.reject(new TypeError(`${JSON.stringify(outcome)} is no finding.`))
   const text = JSON.stringify(value) as string | undefined
   if (text === undefined) return Promise.reject(new TypeError('The value of a call must have a JSON form.'))
   return store.begin({ waitMs: LOCK_WAIT_MS }, async (unit) => {
@@ -37,7 +41,7 @@ export function settle(
     const { id, name } = place
     const { row, now } = await lockTask(unit, id)
     const call = row === null ? null : await unit.readCall(id, name)
-    const next = call === null ? null : settledCall(call, outcome, text, note)
+    const next = call === null ? null : settledCall(call, outcome, text, keepable(note))
     if (row === null || next === null) return nothing
     // A worker may be making the call at this moment: nobody can know yet that it has no effect.
     if (outcome !== 'done' && !waits(row)) return nothing
@@ -65,7 +69,7 @@ function waits({ status }: TaskRow): boolean {
 export function resume(store: Begins, id: KeyId, note: string): Promise<boolean> {
   return store.begin({ waitMs: LOCK_WAIT_MS }, async (unit) => {
     const { row, now } = await lockTask(unit, id)
-    const next = row?.status === 'unknown' ? reopened(row, now, note) : null
+    const next = row?.status === 'unknown' ? reopened(row, now, keepable(note)) : null
     if (next === null) return { commit: false, value: false }
     await unit.saveTask(id, next)
     return { commit: true, value: true }

@@ -33,7 +33,9 @@ export function takesKeys(options: { readonly retentionMs: number; readonly tran
 /**
  * The service takes no key, but tells whether an operation happened: by our operation id, if it keeps one, or by the
  * business identity (order number). A try that broke off is asked about first, and not before `transitMs` after it was
- * made: until then it may still be on its way, and "no" would not mean no.
+ * made: until then it may still be on its way, and "no" would not mean no. A process that is frozen inside of `send`, just
+ * before the bytes leave, sends when it wakes; nothing here can stop that, so let `transitMs` cover how long your machines
+ * may stand still.
  *
  * @param options.transitMs the longest time from writing a call down to its arrival, ms. Default 2 minutes.
  * @throws ConfigError

@@ -143,6 +143,8 @@ export interface TaskWord {
 export function told(row: TaskRow, word: TaskWord): TaskRow | null {
   if (isSettled(row)) return null
   const { status, result, error, retryAfterSeconds, note } = word
+  // Our workers say how far their work is. "Goes on" from anybody else would take it from them, and nobody did it then.
+  if (row.input !== null && (status === 'processing' || status === 'failed_retryable')) return null
   return {
     ...row,
     status,

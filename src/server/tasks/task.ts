@@ -59,9 +59,9 @@ export function taskOf<Transaction>(held: Held<Transaction>): Task<Transaction> 
       | [name: string, work: (transaction: Transaction) => T | Promise<T>]
   ): Promise<T> {
     const [name, work] = given.length === 1 ? [null, given[0]] : given
-    return held.effect(name === null ? 'A step' : `The step ${name}`, async ({ transaction }) => ({
+    return held.effect(name === null ? 'A step' : `The step ${name}`, async (unit) => ({
       commit: true,
-      value: await work(transaction),
+      value: await unit.run(work),
     }))
   }
 

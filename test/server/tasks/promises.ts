@@ -20,6 +20,7 @@ import {
   type Task,
   type TaskHandler,
   takesKeys,
+  tellTask,
   undelivered,
 } from 'samekey/server'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -407,7 +408,8 @@ export function taskPromises<Transaction>(name: string, setup: () => Promise<Wor
         { retry: { baseMs: 1, capMs: 1, maxAttempts: 3 } },
       )
       expect(ran).toBe(false)
-      expect(await monitorOf(shop, 'k-1')).toMatchObject({ status: 'failed', response: { status: 500 } })
+      // What a process did that never reported is not known: never "failed" (P27).
+      expect(await monitorOf(shop, 'k-1')).toMatchObject({ status: 'unknown' })
     })
   })
 
@@ -490,6 +492,14 @@ export function taskPromises<Transaction>(name: string, setup: () => Promise<Wor
       expect(await (await shop.void('step')).json()).toMatchObject({ status: 'succeeded' })
       expect(await (await shop.void('call')).json()).toMatchObject({ status: 'succeeded' })
       expect((await world.orders()).sort()).toEqual(['call', 'reserved', 'step'])
+    })
+
+    it('P58: work that the app does in its own way is not voided: nothing here says how far it is', async () => {
+      const shop = anyShop(world, { execute: () => accepted(), onVoid: () => {} })
+      await shop.submit('k-1', item)
+      expect(await (await shop.void('k-1')).json()).toMatchObject({ status: 'processing' })
+      expect(await complete(world.store, idOf('k-1'), json(200, {}))).toBe(true)
+      expect(await (await shop.void('k-1')).json()).toMatchObject({ status: 'succeeded' })
     })
 
     it('P58: without onVoid nobody can take the acceptance back: processing, with the monitor', async () => {
@@ -1086,6 +1096,44 @@ export function taskPromises<Transaction>(name: string, setup: () => Promise<Wor
       answered.open()
       await round
       expect(await monitorOf(shop, 'k-1')).toMatchObject({ status: 'succeeded', response: { body: '"done"' } })
+    })
+
+    it('what no database keeps does not stop a worker: errors, notes and what the monitor shows', async () => {
+      const shop = acceptingShop(world)
+      for (const key of ['throws', 'call', 'retry']) await shop.submit(key, item)
+      const odd = 'a\0b\ud800'
+      for (let i = 0; i < 3; i += 1) {
+        await worker.round(async (task) => {
+          if (task.key === 'throws') throw new Error(odd)
+          if (task.key === 'retry') return retry({ error: { code: odd, title: odd } })
+          return externalCall(task, 'charge', {
+            service: neither(),
+            request: null,
+            send: () => Promise.reject(new Error(odd)),
+          }).then(() => json(200, {}))
+        })
+      }
+      expect(worker.kinds()).not.toContain('workerTrouble')
+      expect(await monitorOf(shop, 'retry')).toMatchObject({ status: 'failed_retryable', error: { code: 'ab\uFFFD' } })
+      const [unknown] = await world.store.unknownTasks()
+      expect(unknown?.calls).toMatchObject([{ row: { state: 'unknown', error: 'ab\uFFFD' } }])
+      expect(await resume(world.store, idOf('call'), odd)).toBe(true)
+      await expect(settle(world.store, 'x', 'absent' as never, 'x')).rejects.toThrow(TypeError)
+    })
+
+    it('only an end, or that it is unknown, can be said of work that workers do: nothing is stranded', async () => {
+      const shop = acceptingShop(world)
+      await shop.submit('k-1', item)
+      const word = { result: null, error: null, retryAfterSeconds: 1 } as const
+      for (const status of ['processing', 'failed_retryable'] as const) {
+        expect(await tellTask(world.store, idOf('k-1'), { ...word, status })).toBe(false)
+      }
+      await expect(tellTask(world.store, idOf('k-1'), { ...word, status: 'succeeded' })).rejects.toThrow(TypeError)
+      await expect(tellTask(world.store, idOf('k-1'), { ...word, status: 'voided' as never })).rejects.toThrow(
+        TypeError,
+      )
+      expect(await worker.round(fulfil)).toBe(1)
+      expect(await world.orders()).toEqual(['tea'])
     })
 
     it('P65: with several open calls the work goes on after the last one', async () => {

@@ -423,7 +423,7 @@ describe('leases', () => {
       return never()
     })
     await begun.opened
-    const word = { status: 'processing', result: null, error: null, retryAfterSeconds: null } as const
+    const word = { status: 'unknown', result: null, error: null, retryAfterSeconds: null } as const
     await tellTask(store, idOf('k-1'), word)
     await clock.advance(LEASE_MS / 3 - 1)
     expect(reason).toBeUndefined()
@@ -855,7 +855,7 @@ describe('calls, on time', () => {
     await shop.submit('k-1', {})
     const running = round()
     await sent.opened
-    const word = { status: 'processing', result: null, error: null, retryAfterSeconds: null } as const
+    const word = { status: 'unknown', result: null, error: null, retryAfterSeconds: null } as const
     await tellTask(store, idOf('k-1'), word)
     await clock.advance(LEASE_MS / 3)
     await running
