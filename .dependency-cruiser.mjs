@@ -10,6 +10,7 @@ const stores = '^src/stores/'
 const platform = '^src/platform/'
 const nodePlatform = '^src/platform/[^/]+-node\\.ts$'
 const decide = '^src/server/decide\\.ts$'
+const quietly = '^src/server/quietly\\.ts$'
 const adapters = '^src/server/adapters/'
 // Not the adapters: the kit itself stands on the web's own types, and needs none of their packages.
 const server = '^src/server/(?!adapters/)'
@@ -34,7 +35,7 @@ const zones = [
   { name: 'platform', files: platform, imports: [platform, ...base], packages: ['uuid'] },
   { name: 'server-decide', files: decide, imports: [protocol] },
   { name: 'server', files: server, except: decide, imports: [server, platform, ...base], packages: ['pg'] },
-  { name: 'adapters', files: adapters, imports: [adapters, errors], packages: ['srvx'] },
+  { name: 'adapters', files: adapters, imports: [adapters, quietly, errors], packages: ['srvx'] },
   { name: 'msw', files: msw, imports: [msw, server, platform, ...base], packages: ['msw'] },
   { name: 'testing', files: testing, imports: [testing, ...base] },
   { name: 'setup', files: setup, imports: [engine, stores, platform, ...base] },

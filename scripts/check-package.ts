@@ -10,6 +10,8 @@ import { buildAndPack } from './pack.ts'
 
 const always = ['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']
 const built = /^dist\/[\w/.-]+\.(js|js\.map|d\.ts)$/
+/** Migrations as files, for tools that run such. */
+const migrations = /^src\/server\/postgres\/sql\/\d{3}-[a-z-]+\.sql$/
 
 /** What `exports` promises and the tarball lacks, and what the tarball has and nobody asked for. */
 function fileProblems(files: string[]): string[] {
@@ -17,7 +19,7 @@ function fileProblems(files: string[]): string[] {
     .flatMap((target) => (typeof target === 'string' ? [target] : Object.values(target)))
     .map((path) => path.replace(/^\.\//, ''))
   const missing = [...always, ...promised].filter((path) => !files.includes(path))
-  const unwanted = files.filter((path) => !always.includes(path) && !built.test(path))
+  const unwanted = files.filter((path) => !always.includes(path) && !built.test(path) && !migrations.test(path))
   return [...missing.map((path) => `missing: ${path}`), ...unwanted.map((path) => `unwanted: ${path}`)]
 }
 

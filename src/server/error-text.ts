@@ -7,7 +7,10 @@ export function errorText(error: unknown): string {
 /** A text that every database keeps. */
 export function keepable(text: string): string {
   // Halves of surrogate pairs last: the cut may have made one.
-  return text.replaceAll('\0', '').slice(0, LONGEST).replaceAll(/\p{Surrogate}/gu, '\uFFFD')
+  return text
+    .replaceAll('\0', '')
+    .slice(0, LONGEST)
+    .replaceAll(/\p{Surrogate}/gu, '\uFFFD')
 }
 
 const LONGEST = 1000

@@ -1,6 +1,7 @@
 /** Deletes what need not be remembered any more, in batches and for ever (P57). */
 import { ConfigError } from '../errors.ts'
 import { systemClock } from '../platform/clock.ts'
+import { systemIds } from '../platform/ids.ts'
 import type { Clock } from '../ports.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
 import { startLoop } from './loop.ts'
@@ -49,7 +50,8 @@ export function startReaper(
   reap: Pick<ServerStore<unknown>, 'reap'> | ((limit: number) => Promise<number>),
   options: ReaperOptions = {},
 ): Reaper {
-  const { everyMs = 60_000, batch = 1000, onError = () => {}, clock = systemClock, random = Math.random } = options
+  const { everyMs = 60_000, batch = 1000, onError = () => {}, clock = systemClock } = options
+  const { random = systemIds().random } = options
   if (!(everyMs >= 1 && everyMs <= MAX_TIMER_MS)) throw new ConfigError('everyMs', `must be 1 to ${MAX_TIMER_MS} ms`)
   if (!(Number.isSafeInteger(batch) && batch > 0)) throw new ConfigError('batch', 'must be a whole number above 0')
   const once = typeof reap === 'function' ? reap : (limit: number) => reap.reap(limit)

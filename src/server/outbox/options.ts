@@ -1,6 +1,7 @@
 /** What a relay is told, checked once when it starts. */
 import { ConfigError } from '../../errors.ts'
 import { systemClock } from '../../platform/clock.ts'
+import { systemIds } from '../../platform/ids.ts'
 import type { Clock } from '../../ports.ts'
 import { MAX_TIMER_MS } from '../../protocol/backoff.ts'
 import type { Deliver } from './deliver.ts'
@@ -57,7 +58,7 @@ export function relaySettings(terms: RelayTerms): RelaySettings {
     pollMs,
     retry: { baseMs, capMs, maxAttempts },
     clock: terms.clock ?? systemClock,
-    random: terms.random ?? Math.random,
+    random: terms.random ?? systemIds().random,
     report: safeRelayReport(terms.report ?? relayReportToConsole),
   }
 }
