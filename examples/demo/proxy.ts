@@ -14,12 +14,22 @@ export type Fate =
   | 'lose the answer silently'
   | 'cut the answer'
   | 'delay the answer'
+  /** Nobody hears anything, but the request is still there, and arrives when the network is told so. */
+  | 'deliver late'
 
 /** A request as the proxy read it. */
 export interface Seen {
   readonly method: string
   readonly path: string
-  readonly body: string
+  /** Of the order that it is about; empty where the body names none. */
+  readonly reference: string
+}
+
+/** What became of it. */
+export interface Passed extends Seen {
+  readonly fate: Fate
+  /** What the server answered, heard or not; 0 while it did not. */
+  readonly status: number
 }
 
 /** Decides about each request as it comes. */
@@ -28,15 +38,16 @@ export type Judge = (seen: Seen) => Fate
 export interface TcpProxy {
   readonly url: string
   /** Everything that came through so far, with what became of it. */
-  readonly seen: readonly (Seen & { readonly fate: Fate })[]
-  /** Answers of the server that are held back silently now, and that were in all. */
-  readonly holding: number
+  readonly seen: readonly Passed[]
+  /** Answers of the server that were held back silently. */
   readonly held: number
   /** From now on connections are refused, or accepted again. */
   refuse(): Promise<void>
   accept(): Promise<void>
   /** From now on everything passes. */
   heal(): void
+  /** Delivers what was to be late. Resolves with the server's answers, which nobody else hears. */
+  deliverLate(): Promise<readonly Passed[]>
   close(): Promise<void>
 }
 
@@ -45,9 +56,9 @@ const delayMs = 1500
 
 /** Starts a proxy on loopback, in front of `target`. */
 export async function startProxy(target: () => number, judge: Judge): Promise<TcpProxy> {
-  const seen: (Seen & { readonly fate: Fate })[] = []
+  const seen: (Passed & { status: number })[] = []
+  const late: (() => Promise<Passed>)[] = []
   const sockets = new Set<Socket>()
-  let holding = 0
   let held = 0
   let healed = false
   let port = 0
@@ -64,10 +75,23 @@ export async function startProxy(target: () => number, judge: Judge): Promise<Tc
     const request = await readRequest(client)
     if (request === null) return void client.destroy()
     const fate = healed ? 'pass' : judge(request.seen)
-    seen.push({ ...request.seen, fate })
+    const passed = { ...request.seen, fate, status: 0 }
+    seen.push(passed)
     if (fate === 'lose the request') return void client.resetAndDestroy()
     if (fate === 'lose the request silently') return untilGone(client)
-    const answer = await ask(request.bytes)
+    const deliver = async (): Promise<Buffer> => {
+      const answer = await ask(request.bytes)
+      passed.status = statusOf(answer)
+      return answer
+    }
+    if (fate === 'deliver late') {
+      late.push(async () => {
+        await deliver()
+        return passed
+      })
+      return untilGone(client)
+    }
+    const answer = await deliver()
     switch (fate) {
       case 'pass':
         if (answer.length === 0) client.resetAndDestroy()
@@ -76,11 +100,8 @@ export async function startProxy(target: () => number, judge: Judge): Promise<Tc
       case 'lose the answer':
         return void client.resetAndDestroy()
       case 'lose the answer silently':
-        holding += 1
         held += 1
-        await untilGone(client)
-        holding -= 1
-        return
+        return untilGone(client)
       case 'cut the answer':
         // In the middle of the body: the status was heard, the order's number was not.
         client.write(answer.subarray(0, -10), () => client.destroy())
@@ -123,9 +144,6 @@ export async function startProxy(target: () => number, judge: Judge): Promise<Tc
   return {
     url: `http://127.0.0.1:${port}`,
     seen,
-    get holding() {
-      return holding
-    },
     get held() {
       return held
     },
@@ -134,6 +152,7 @@ export async function startProxy(target: () => number, judge: Judge): Promise<Tc
     heal() {
       healed = true
     },
+    deliverLate: () => Promise.all(late.splice(0).map((deliver) => deliver())),
     close: refuse,
   }
 }
@@ -160,9 +179,17 @@ function readRequest(client: Socket): Promise<{ seen: Seen; bytes: Buffer } | nu
       const [method = '', path = ''] = head.split(' ')
       const ownConnection = `${head.replace(/\r\nconnection:[^\r]*/i, '')}\r\nconnection: close\r\n\r\n`
       resolve({
-        seen: { method, path, body: body.toString('utf8') },
+        seen: { method, path, reference: referenceIn(body) },
         bytes: Buffer.concat([Buffer.from(ownConnection, 'latin1'), body]),
       })
     })
   })
+}
+
+function referenceIn(body: Buffer): string {
+  return body.length === 0 ? '' : ((JSON.parse(body.toString('utf8')) as { reference?: string }).reference ?? '')
+}
+
+function statusOf(answer: Buffer): number {
+  return Number(/^HTTP\/1.1 (\d{3})/.exec(answer.subarray(0, 20).toString('latin1'))?.[1] ?? 0)
 }

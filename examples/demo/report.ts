@@ -1,7 +1,7 @@
 /** The findings, for people (a table) and for programs (JSON). */
 import { styleText } from 'node:util'
 import Table from 'cli-table3'
-import type { Account, Finding } from './audit.ts'
+import type { Account, Finding, PlainAccount } from './audit.ts'
 
 /** True when every promise held. */
 export function allHeld(findings: readonly Finding[]): boolean {
@@ -10,10 +10,13 @@ export function allHeld(findings: readonly Finding[]): boolean {
 
 /** One line of JSON. */
 export function jsonReport(findings: readonly Finding[]): string {
-  const faults = findings.map(({ fault: { id }, wanted, plain, samekey }) => {
-    const { orders, effects, lost, unknown, attempts } = samekey
-    return { id, wanted, plain: { orders: plain.orders }, samekey: { orders, effects, lost, unknown, attempts } }
-  })
+  const faults = findings.map(({ fault: { id }, wanted, plain, samekey, broken }) => ({
+    id,
+    wanted,
+    plain,
+    samekey,
+    broken,
+  }))
   return JSON.stringify({ faults, ok: allHeld(findings) })
 }
 
@@ -40,16 +43,19 @@ function painter({ colour }: Look): Paint {
 }
 
 const wideColumns = 120
-const head = ['Orders\nwanted', 'In database:\nplain fetch', 'In database:\nsamekey', 'Sends:\nplain /\nsamekey']
 const style = { head: [], border: [], 'padding-left': 1, 'padding-right': 1 }
+
+function headsOf([first]: readonly Finding[]): string[] {
+  // Each fault is given the same number of orders.
+  const there = `There of ${first?.wanted ?? 0}:`
+  return [`${there}\nplain fetch`, `${there}\nsamekey`, 'Sends:\nplain /\nsamekey', 'samekey\nsays', 'A person\ncan']
+}
 
 function wideTable(findings: readonly Finding[], paint: Paint): string {
   const table = new Table({
-    head: ['Fault', 'What went wrong', ...head, 'samekey:\noutcome', 'A person\ncan'].map((text) =>
-      paint('bold', text),
-    ),
-    colWidths: [7, 26, 8, 14, 14, 12, 15, 15],
-    colAligns: ['left', 'left', 'right', 'right', 'right', 'right', 'left', 'left'],
+    head: ['', 'What went wrong', ...headsOf(findings)].map((text) => paint('bold', text)),
+    colWidths: [5, 37, 14, 14, 11, 15, 16],
+    colAligns: ['left', 'left', 'right', 'right', 'right', 'left', 'left'],
     wordWrap: true,
     style,
   })
@@ -62,48 +68,50 @@ function wideTable(findings: readonly Finding[], paint: Paint): string {
 
 /** The story on a line of its own, above its numbers. */
 function narrowTable(findings: readonly Finding[], paint: Paint): string {
-  const heads = [
-    'Orders\nwanted',
-    'In database:\nplain fetch',
-    'samekey',
-    'Sends',
-    'samekey:\noutcome',
-    'A person\ncan',
-  ]
   const table = new Table({
-    head: heads.map((text) => paint('bold', text)),
-    colWidths: [8, 14, 10, 10, 15, 15],
-    colAligns: ['right', 'right', 'right', 'right', 'left', 'left'],
+    head: headsOf(findings).map((text) => paint('bold', text)),
+    colWidths: [14, 14, 11, 15, 19],
+    colAligns: ['right', 'right', 'right', 'left', 'left'],
     wordWrap: true,
     style,
   })
   for (const finding of findings) {
     const { id, story, person } = finding.fault
     table.push(
-      [{ colSpan: 6, hAlign: 'left', content: `${paint('bold', id)}  ${story}` }],
+      [{ colSpan: 5, hAlign: 'left', content: `${paint('bold', id)}  ${story}` }],
       [...numbers(finding, paint), outcomes(finding), person],
     )
   }
   return table.toString()
 }
 
-function numbers({ wanted, plain, samekey, broken }: Finding, paint: Paint): string[] {
-  const right = plain.tooMany === 0 && plain.missing === 0
-  return [
-    String(wanted),
-    paint(right ? 'green' : 'red', ordersText(plain)),
-    paint(broken.length > 0 ? 'red' : samekey.unknown > 0 ? 'yellow' : 'green', ordersText(samekey)),
-    `${plain.sends} / ${samekey.attempts}`,
-  ]
+function numbers({ fault, plain, samekey, broken }: Finding, paint: Paint): string[] {
+  // Yellow: not there, or not known to be, and it said so.
+  const isShort = samekey.unknown > 0 || samekey.missing > 0
+  const own = paint(broken.length > 0 ? 'red' : isShort ? 'yellow' : 'green', thereText(fault, samekey))
+  const sends = `${plain?.sends ?? '-'} / ${samekey.attempts}`
+  return [plain === null ? '-' : paint(plainColour(plain), plainText(fault, plain)), own, sends]
 }
 
-function ordersText({ orders, tooMany, missing }: Account): string {
+/** Red: more than was wanted, or a wrong word. Yellow: not there, and it said so. */
+function plainColour({ tooMany, missing, failedButThere }: PlainAccount): 'red' | 'yellow' | 'green' {
+  if (tooMany > 0 || failedButThere > 0) return 'red'
+  return missing > 0 ? 'yellow' : 'green'
+}
+
+function plainText(fault: Finding['fault'], plain: PlainAccount): string {
+  const wrong = plain.failedButThere > 0 ? `\n${plain.failedButThere} "failed"` : ''
+  return thereText(fault, plain) + wrong
+}
+
+function thereText({ counts }: Finding['fault'], { orders, tooMany, missing, effects }: Account): string {
   const notes = [...(tooMany > 0 ? [`+${tooMany}`] : []), ...(missing > 0 ? [`−${missing}`] : [])]
-  return notes.length === 0 ? String(orders) : `${orders} (${notes.join(' ')})`
+  const there = notes.length === 0 ? String(orders) : `${orders} (${notes.join(' ')})`
+  return effects === null ? there : `${there}\n${effects} ${counts}`
 }
 
 /** The good ones first. */
-const places = ['succeeded', 'conflicted', 'unknown']
+const places = ['succeeded', 'conflicted', 'cancelled', 'abandoned', 'unknown']
 
 function outcomes({ samekey }: Finding): string {
   return Object.entries(samekey.outcomes)
@@ -114,26 +122,51 @@ function outcomes({ samekey }: Finding): string {
 
 function howToRead(findings: readonly Finding[]): string {
   const unknown = total(findings, ({ samekey }) => samekey.unknown)
-  const told =
-    ' What samekey calls unknown may or may not have happened, and nobody could send it again safely: it is kept, with its key, until a person settles it.'
-  return `Both clients were given the same orders and the same faults, and the orders were counted in PostgreSQL: +n are too many, −n are missing.${unknown > 0 ? told : ''}`
+  const wrong = findings.some(({ plain }) => plain !== null && plain.failedButThere > 0)
+  const behind = findings.some(({ fault }) => fault.counts !== undefined)
+  const abandoned = findings.some(({ samekey }) => samekey.outcomes.abandoned !== undefined)
+  return [
+    'Both clients were given the same orders and the same faults, and what is there was counted in PostgreSQL: +n are too many, −n are missing.',
+    ...(behind ? ['Charges and e-mails are made behind the shop, by the same worker and relay for both.'] : []),
+    ...(wrong ? ['"failed" are orders that plain fetch reported as failed, and that are there.'] : []),
+    ...(unknown > 0
+      ? [
+          'What samekey calls unknown may or may not have happened, and nobody could send it again safely: it is kept, with its key, until a person settles it.',
+        ]
+      : []),
+    ...(abandoned ? ['Abandoned are orders that a person looked for and did not find.'] : []),
+  ].join(' ')
 }
 
 function verdict(findings: readonly Finding[], paint: Paint, width: number): string {
   const broken = findings.flatMap(({ fault, broken }) => broken.map((what) => `${fault.id}: ${what}`))
-  const wanted = total(findings, (finding) => finding.wanted)
-  const tooMany = total(findings, ({ plain }) => plain.tooMany)
-  const failed = total(findings, ({ plain }) => plain.failed)
-  const there = total(findings, ({ plain }) => plain.failedButThere)
-  const gaveUp =
-    failed > 0 ? ` It reported ${failed} as failed, of which ${there} are in the database all the same.` : ''
-  const plain = `Of ${wanted} orders wanted, plain fetch made ${tooMany} too many.${gaveUp}`
   if (broken.length > 0) {
     return paint('red', ['samekey BROKE its promise:', ...broken.map((line) => `  ${line}`)].join('\n'))
   }
   const unknown = total(findings, ({ samekey }) => samekey.unknown)
   const own = `samekey made none twice and lost none${unknown > 0 ? `; ${unknown} are unknown, and it says which` : ''}. Every promise held.`
-  return `${wrapped(plain, width)}\n${paint(['green', 'bold'], wrapped(own, width))}`
+  return `${wrapped(plainVerdict(findings), width)}\n${paint(['green', 'bold'], wrapped(own, width))}`
+}
+
+function plainVerdict(findings: readonly Finding[]): string {
+  const count = (of: (plain: PlainAccount) => number): number =>
+    total(findings, ({ plain }) => (plain === null ? 0 : of(plain)))
+  const wanted = total(findings, (finding) => (finding.plain === null ? 0 : finding.wanted))
+  const reported = (word: string, all: number, there: number): string =>
+    all > 0 ? ` It reported ${all} as ${word}, of which ${there} are there all the same.` : ''
+  return (
+    `Of ${wanted} orders wanted, plain fetch made ${count(({ tooMany }) => tooMany)} too many.` +
+    reported(
+      'failed',
+      count(({ failed }) => failed),
+      count(({ failedButThere }) => failedButThere),
+    ) +
+    reported(
+      'cancelled',
+      count(({ cancelled }) => cancelled),
+      count(({ cancelledButThere }) => cancelledButThere),
+    )
+  )
 }
 
 function total(findings: readonly Finding[], count: (finding: Finding) => number): number {

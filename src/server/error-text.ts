@@ -1,6 +1,10 @@
-/** What was thrown, in words that a row may keep: the message alone, of bearable length, and without NUL. */
+/** What was thrown, in words that a row may keep: its message and its cause's, of bearable length, and without NUL. */
 export function errorText(error: unknown): string {
-  if (error instanceof Error) return keepable(error.message)
+  if (error instanceof Error) {
+    // "fetch failed" alone helps nobody.
+    const { message, cause } = error
+    return keepable(cause instanceof Error ? `${message}: ${cause.message}` : message)
+  }
   return keepable(typeof error === 'string' ? error : 'Something was thrown that is no Error.')
 }
 

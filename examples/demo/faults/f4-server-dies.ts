@@ -1,5 +1,5 @@
 import type { Fault } from '../fault.ts'
-import { allPass, startShop, until } from '../stage.ts'
+import { allPass, until } from '../stage.ts'
 
 /** Transactions of each client that have to stand before their commit when the server is killed. */
 const enough = 4
@@ -13,9 +13,9 @@ export const f4: Fault = {
   story: 'Server killed between insert and commit',
   person: 'check, retry, cancel',
   async play(stage) {
-    const { databaseUrl, database, orders } = stage
+    const { database, references } = stage
     const name = 'shop that dies'
-    const references = orders.map(({ reference }) => `'${reference}'`).join(', ')
+    const list = references.map((reference) => `'${reference}'`).join(', ')
     await database.query(`
       create function wait_for_the_lock() returns trigger language plpgsql as $$
       begin
@@ -23,14 +23,14 @@ export const f4: Fault = {
         return null;
       end $$;
       create trigger waits after insert on orders for each row
-        when (new.reference in (${references})) execute function wait_for_the_lock()`)
+        when (new.reference in (${list})) execute function wait_for_the_lock()`)
     const holder = await database.connect()
     holder.on('error', () => {})
     await holder.query('select pg_advisory_lock(4, 1), pg_advisory_lock(4, 2)')
 
-    const shop = await startShop({ databaseUrl, name, port: 0 })
-    const { port } = shop
-    await stage.network(allPass, () => port)
+    const env = { PROGRAM_NAME: name, POOL_SIZE: 40 }
+    const shop = await stage.start('shop', env)
+    await stage.network(allPass, shop)
     const standing = async (lock: number): Promise<number> => {
       const { rowCount } = await database.query(
         `select from pg_locks where locktype = 'advisory' and classid = 4 and objid = $1 and not granted`,
@@ -52,8 +52,8 @@ export const f4: Fault = {
       const { rowCount } = await database.query('select from pg_stat_activity where application_name = $1', [name])
       return rowCount === 0
     })
-    const { rowCount: left } = await database.query(`select from orders where reference in (${references})`)
-    const restarted = await startShop({ databaseUrl, name, port })
+    const { rowCount: left } = await database.query(`select from orders where reference in (${list})`)
+    const restarted = await stage.start('shop', { ...env, PORT: shop.port })
     await Promise.all([plain.ended, samekey.ended])
     await restarted.kill()
     return { happened, broken: left === 0 ? [] : [`${left} orders outlived the transactions of the killed server`] }

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Order } from '../../orders/order.ts'
+import { sendByHand } from '../by-hand.ts'
 import type { Fault } from '../fault.ts'
-import type { Order } from '../orders.ts'
-import { allPass } from '../stage.ts'
+import { allPass, type Stage } from '../stage.ts'
 
 /** Client processes, and besides them bare requests with the same key. */
 const processes = 3
@@ -16,7 +17,7 @@ export const f7: Fault = {
   story: `Same orders from ${processes} processes at once, and copies of their requests`,
   person: 'inspect by key',
   async play(stage) {
-    const { orders, shop } = stage
+    const { orders } = stage
     await stage.network(allPass)
     const byReference = new Map(orders.map((order) => [order.reference, order]))
     const bare: Promise<{ reference: string; id: string }>[] = []
@@ -27,7 +28,12 @@ export const f7: Fault = {
         const order = report.type === 'stored' ? byReference.get(report.reference) : undefined
         if (report.type !== 'stored' || order === undefined || copied.has(report.reference)) return
         copied.add(report.reference)
-        for (let copy = 0; copy < copies; copy++) bare.push(sendCopy(shop.port, order, report.key))
+        for (let copy = 0; copy < copies; copy++) {
+          const answer = sendCopy(stage, order, report.key)
+          // Whoever waits for all of them hears of it.
+          answer.catch(() => {})
+          bare.push(answer)
+        }
       }),
     ]).flat()
     await Promise.all(children.map(({ ended }) => ended))
@@ -40,17 +46,13 @@ export const f7: Fault = {
   },
 }
 
-async function sendCopy(port: number, order: Order, key: string): Promise<{ reference: string; id: string }> {
+async function sendCopy(stage: Stage, order: Order, key: string): Promise<{ reference: string; id: string }> {
+  const { reference } = order
   for (;;) {
-    const response = await fetch(`http://127.0.0.1:${port}/orders`, {
-      method: 'POST',
-      body: JSON.stringify(order),
-      headers: { authorization: 'Bearer samekey', 'content-type': 'application/json', 'idempotency-key': key },
-      signal: AbortSignal.timeout(10_000),
-    })
-    const body = (await response.json()) as { id: string; code?: string }
-    if (response.ok) return { reference: order.reference, id: body.id }
-    if (body.code !== 'idempotency_in_progress') throw new Error(`A copy was answered with ${response.status}.`)
+    const { status, id, code } = await sendByHand(stage, stage.shop, order, key)
+    if (id !== undefined) return { reference, id }
+    // The shop is busy, or the first one still runs.
+    if (status !== 503 && code !== 'idempotency_in_progress') throw new Error(`A copy was answered with ${status}.`)
     await sleep(1000)
   }
 }

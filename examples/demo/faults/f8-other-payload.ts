@@ -1,5 +1,5 @@
+import type { Order } from '../../orders/order.ts'
 import type { Fault } from '../fault.ts'
-import type { Order } from '../orders.ts'
 import { allPass } from '../stage.ts'
 
 /**

@@ -82,18 +82,19 @@ export function postgresServerStore(pool: PgPool, options: PostgresServerStoreOp
       const { rows } = await own('find unknown work', () =>
         pool.query<DbTask & KeyId & { accepted_at: number }>(UNKNOWN, [limit]),
       )
-      return Promise.all(
-        rows.map(async ({ tenant, principal, operation, key, accepted_at, ...db }): Promise<UnknownTask> => {
-          const id = { tenant, principal, operation, key }
-          const calls = await own('read the calls', () => pool.query<DbCall>(OPEN_CALLS, keyValues(id)))
-          return {
-            id,
-            row: taskOf(db),
-            calls: calls.rows.map((call) => ({ name: call.name, row: callOf(call) })),
-            acceptedAt: accepted_at,
-          }
-        }),
-      )
+      const unknown: UnknownTask[] = []
+      // One after the other: a person waits, and requests want the connections.
+      for (const { tenant, principal, operation, key, accepted_at, ...db } of rows) {
+        const id = { tenant, principal, operation, key }
+        const calls = await own('read the calls', () => pool.query<DbCall>(OPEN_CALLS, keyValues(id)))
+        unknown.push({
+          id,
+          row: taskOf(db),
+          calls: calls.rows.map((call) => ({ name: call.name, row: callOf(call) })),
+          acceptedAt: accepted_at,
+        })
+      }
+      return unknown
     },
 
     onTask: (wake) => listen(pool, 'samekey_tasks', wake),
