@@ -14,7 +14,8 @@ export function jsonReport(findings: readonly Finding[]): string {
     id,
     wanted,
     plain,
-    samekey,
+    // The effect of an order is its charge, where the fault is not about another one.
+    samekey: { ...samekey, effects: samekey.effects ?? samekey.charges },
     broken,
   }))
   return JSON.stringify({ faults, ok: allHeld(findings) })

@@ -41,6 +41,7 @@ describe('npm start', () => {
       expect(of(id).samekey.outcomes).toEqual({ succeeded: of(id).wanted })
     }
     for (const id of ['F9', 'F10', 'F11', 'F12']) expect(of(id).samekey.effects).toBe(of(id).wanted)
+    for (const { samekey } of report.faults) expect(typeof samekey.effects).toBe('number')
     expect(of('F18').samekey.outcomes).toEqual({ unknown: of('F18').wanted })
     expect(of('F19').samekey.outcomes.cancelled).toBeGreaterThan(0)
     expect(of('F21').samekey.outcomes).toMatchObject({ succeeded: of('F21').samekey.orders })

@@ -37,7 +37,7 @@ afterAll(async () => {
 /** Those that one process walks alone. */
 const alone = paths.filter(({ isBehindRival }) => isBehindRival !== true)
 
-describe('F20, P61: a connection that is cut at any place of', () => {
+describe('F4, F20, P61, B114, B116: a connection that is cut at any place of', () => {
   it.each(alone.map((path, index) => [path.title, path, index] as const))('%s', async (_title, path, number) => {
     const { exchanges, complaints } = await exchangesOfPath(path, stage, `path-${number}`)
     expect(complaints).toEqual([])

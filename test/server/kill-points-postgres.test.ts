@@ -41,7 +41,7 @@ describe('a server that is killed at any point of', () => {
     expect(points[0]).toBe('a request arrives')
     expect(points.at(-1)).toBe('the answer is on the wire')
     expect(missingOf(statementsOf(points), path.shows)).toBeNull()
-    const wrong = await throughAll(points, fleet.take, (victim, heir, index) =>
+    const wrong = await throughAll(points, [...points.keys()], fleet.take, (victim, heir, index) =>
       killAt(path, stage, { victim, heir }, { points, index, key: `path-${number}-${index}` }),
     )
     expect(wrong, points.join('\n')).toEqual([])

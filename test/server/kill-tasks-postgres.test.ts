@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { killWorkerAt, pointsOfTask } from './kill/kill-task.ts'
 import { LANES, missingOf, statementsOf, throughAll } from './kill/lanes.ts'
 import { setWorkStage, type WorkStage } from './kill/stage-of-work.ts'
-import { taskPaths } from './kill/tasks.ts'
+import { indicesOf, taskPaths } from './kill/tasks.ts'
 
 let stage: WorkStage
 
@@ -19,7 +19,7 @@ describe('F9, B123: a worker that is killed at any point of', () => {
       const { points, complaints } = await pointsOfTask(path, stage, `work-${number}`)
       expect(complaints).toEqual([])
       expect(missingOf(statementsOf(points), path.shows)).toBeNull()
-      const wrong = await throughAll(points, stage.workers.take, (victim, heir, index, lane) =>
+      const wrong = await throughAll(points, indicesOf(path, points), stage.workers.take, (victim, heir, index, lane) =>
         killWorkerAt(
           path,
           stage,

@@ -15,7 +15,8 @@ export async function migrate(pool: PgPool): Promise<readonly number[]> {
   const client = await connect(pool)
   let failed = true
   try {
-    await client.query('begin')
+    // Whoever waited for the lock has to see what was done meanwhile.
+    await client.query('begin isolation level read committed')
     await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
     await refuseSecondHome(client)
     await client.query(

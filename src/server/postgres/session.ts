@@ -146,9 +146,10 @@ async function runWork<T>(
 ): Promise<Ending<T>> {
   const { client } = session
   try {
-    const lockTimeout = await beginStatement(client, limits)
+    const { lock_timeout, statement_timeout } = await beginStatement(client, limits)
+    const restore = `set local lock_timeout = '${lock_timeout}'; set local statement_timeout = '${statement_timeout}'`
     const mark = async (): Promise<void> => {
-      await own('savepoint', () => client.query(`set local lock_timeout = '${lockTimeout}'; savepoint ${MARK}`))
+      await own('savepoint', () => client.query(`${restore}; savepoint ${MARK}`))
     }
     // Whoever waits for something else than the database, for ever perhaps, must not keep the connection for ever.
     return await Promise.race([work({ client, run: (part) => runPart(client, part), mark }), session.death])
@@ -166,9 +167,9 @@ async function runWork<T>(
  * frozen or cut off in the middle of a transaction must not hold its key, or its work, for as long as the database
  * believes in the connection: hours, by default (P49, B115).
  *
- * @returns the lock time limit that was in force.
+ * @returns the time limits that were in force.
  */
-async function beginStatement(client: PgQueryable, { lockWaitMs, idleMs }: TransactionLimits): Promise<string> {
+async function beginStatement(client: PgQueryable, { lockWaitMs, idleMs }: TransactionLimits): Promise<TimeLimits> {
   try {
     // One round trip. Several statements in one text give several results, which the types of `pg` do not know.
     const results: unknown = await client.query(`
@@ -177,14 +178,33 @@ async function beginStatement(client: PgQueryable, { lockWaitMs, idleMs }: Trans
         case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, true);
       select set_config('idle_in_transaction_session_timeout', '${settingOf(idleMs)}', true)
       where current_setting('idle_in_transaction_session_timeout') = '0';
-      select current_setting('lock_timeout') as lock_timeout;
+      select current_setting('lock_timeout') as lock_timeout, current_setting('statement_timeout') as statement_timeout;
+      ${totalWait(lockWaitMs)}
       set local lock_timeout = ${settingOf(lockWaitMs)}`)
-    const rows = (results as PgResult<{ lock_timeout?: string }>[]).flatMap((result) => result.rows)
-    return rows.find((row) => row.lock_timeout !== undefined)?.lock_timeout ?? '0'
+    const rows = (results as PgResult<Partial<TimeLimits>>[]).flatMap((result) => result.rows)
+    const { lock_timeout = '0', statement_timeout = '0' } = rows.find((row) => row.lock_timeout !== undefined) ?? {}
+    return { lock_timeout, statement_timeout }
   } catch (error) {
     throw new StoreUnavailableError('No transaction could be begun.', error)
   }
 }
+
+interface TimeLimits {
+  readonly lock_timeout: string
+  readonly statement_timeout: string
+}
+
+/** The lock limit starts anew with every rival that fails and leaves the key to the next one; this one does not. */
+function totalWait(lockWaitMs: number): string {
+  if (lockWaitMs === Number.POSITIVE_INFINITY) return ''
+  const limit = settingOf(lockWaitMs + SPARE_MS)
+  return `select set_config('statement_timeout', '${limit}', true)
+    where current_setting('statement_timeout') = '0'
+    or current_setting('statement_timeout')::interval > interval '${limit} milliseconds';`
+}
+
+/** For what the statement does besides waiting. */
+const SPARE_MS = 1000
 
 /** 0 is PostgreSQL's word for no limit, so the shortest limit is 1. */
 function settingOf(ms: number): number {
@@ -192,7 +212,7 @@ function settingOf(ms: number): number {
 }
 
 /** Connection and server trouble: a pooler may say so of a server that it lost in COMMIT, on a session that goes on. */
-const SAYS_NOTHING = /^(?:08|57|58|XX)/
+const SAYS_NOTHING = /^(?:08|57P|58|XX)/
 
 /**
  * Commits, and tells the three ends apart. An error that leaves the session usable came before the commit: rolled back

@@ -100,9 +100,10 @@ export function postgresServerStore(pool: PgPool, options: PostgresServerStoreOp
     onTask: (wake) => listen(pool, 'samekey_tasks', wake),
 
     reap: (limit = 1000) =>
-      own('reap', async () => {
-        const { rowCount } = await pool.query(...timed(REAP, [limit]))
-        return rowCount ?? 0
+      // READ COMMITTED, said like everywhere: under a stricter default, two reapers that meet would fail.
+      inTransaction(pool, Number.POSITIVE_INFINITY, async ({ client }) => {
+        const { rowCount } = await own('reap', () => client.query(...timed(REAP, [limit])))
+        return { commit: true, value: rowCount ?? 0 }
       }),
   }
 }
