@@ -82,6 +82,6 @@ function isOnTheWire(client: pg.PoolClient): boolean {
 }
 
 /** The first words of a statement. */
-export function labelOf(text: string): string {
+function labelOf(text: string): string {
   return text.trim().replace(/\s+/g, ' ').slice(0, 60)
 }

@@ -28,7 +28,7 @@ export function unlessStatus(when: string, heard: Heard, status: number): string
  * @param wasDone whether it had been done before the first of them; null: not known.
  * @param first what was heard before them; null: nothing, or another answer.
  */
-export function unlessSame(
+function unlessSame(
   path: KillPath,
   answers: readonly Heard[],
   wasDone: boolean | null,
