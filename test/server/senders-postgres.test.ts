@@ -189,7 +189,7 @@ describe('P54: what waiting costs', () => {
     })
     await openAccount(pool, 'failing')
     const heard = await Promise.all(Array.from({ length: 12 }, () => submit(within(shop), 'create', 'failing')))
-    // Nobody can have waited for more than two of them.
+    // Without a limit for all of it, the last one would wait for eleven others.
     expect(heard.filter(isInProgress).length).toBeGreaterThan(0)
   })
 })

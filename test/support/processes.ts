@@ -61,13 +61,12 @@ export function programOf<Job extends object, Ready>(source: URL): Program<Job, 
     logLevel: 'warning',
   })
   const children = new Set<ChildProcess>()
-  let started = 0
 
   return {
     async start(job, { willBeStopped = false } = {}) {
       const child = fork(file, {
         execArgv: [],
-        env: { ...process.env, NODE_COMPILE_CACHE: folder },
+        env: { ...process.env, NODE_COMPILE_CACHE: folder, PROGRAM_FOLDER: folder },
         detached: willBeStopped,
         stdio: ['pipe', 'pipe', 'pipe', 'ipc'],
       })
@@ -75,9 +74,7 @@ export function programOf<Job extends object, Ready>(source: URL): Program<Job, 
       const running = await listenTo<Ready>(child, job)
       void running.ended.then(() => children.delete(child))
       if (willBeStopped && child.pid !== undefined) {
-        started += 1
-        const leftOver = join(folder, `guarded-${started}`)
-        void running.ended.then(guardAgainstStray({ pid: child.pid, signal: 'SIGKILL', folder: leftOver }))
+        void running.ended.then(guardAgainstStray({ pid: child.pid, signal: 'SIGKILL', folder }))
       }
       return running
     },

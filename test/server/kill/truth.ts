@@ -28,12 +28,7 @@ export function unlessStatus(when: string, heard: Heard, status: number): string
  * @param wasDone whether it had been done before the first of them; null: not known.
  * @param first what was heard before them; null: nothing, or another answer.
  */
-function unlessSame(
-  path: KillPath,
-  answers: readonly Heard[],
-  wasDone: boolean | null,
-  first: Heard | null,
-): string[] {
+function unlessSame(path: KillPath, answers: readonly Heard[], wasDone: boolean | null, first: Heard | null): string[] {
   const complaints = answers.flatMap((answer, index) => unlessStatus(`time ${index + 2}`, answer, path.status))
   const whole = first !== null && path.firstStatus === undefined ? [first, ...answers] : answers
   const contents = whole.map((answer) => answer !== 'nothing' && { ...answer, replayed: null })
