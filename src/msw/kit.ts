@@ -99,6 +99,12 @@ function storeFor(world: World, work: AcceptedWork, { stages, pause }: Visit): S
         const { row, now } = await unit.read(id)
         return { row: world.shown(id, row), now }
       },
+      async lockTask(id) {
+        const locked = await unit.lockTask(id)
+        if (locked.seen === 'busy' || locked.row === null || !work.isScripted(id)) return locked
+        // Nobody knows how far an app's own work is; of scripted work the script does, and nothing of it has begun.
+        return { ...locked, row: { ...locked.row, input: locked.row.input ?? 'null' } }
+      },
       ...(stages.damage && {
         // The row stays as it was inserted: it commits without its answer (F21).
         finish: () => (stages.damage === 'rolledBack' ? unit.undo() : Promise.resolve()),

@@ -152,7 +152,7 @@ describe('what is stored', () => {
     const error = Object.assign(new Error('no\0 way'), { headers: { authorization: 'secret' } })
     expect(errorText(error)).toBe('no way')
     expect(errorText(new Error('x'.repeat(5000)))).toHaveLength(1000)
-    expect(errorText({ token: 'secret' })).toBe('No Error was thrown.')
+    expect(errorText({ token: 'secret' })).toBe('Something was thrown that is no Error.')
     expect(errorText('plain')).toBe('plain')
   })
 
