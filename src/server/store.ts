@@ -212,7 +212,7 @@ export interface ServerStore<Transaction> {
   /**
    * Takes work that is due, oldest first, without waiting for any that somebody has locked (P63).
    *
-   * @throws StoreUnavailableError it may have been taken: then its lease ends unused.
+   * @throws StoreUnavailableError nothing was taken. CommitUnknownError: it may have been; its lease then ends unused.
    */
   claimTasks(options: {
     /** Names of operations. */

@@ -22,7 +22,7 @@ export async function takeDue<Transaction>(
  *
  * @returns how much was taken.
  * @throws ConfigError for an option that cannot be meant.
- * @throws StoreUnavailableError it could not be taken.
+ * @throws StoreUnavailableError it could not be taken. CommitUnknownError: it may have been; its lease then ends unused.
  */
 export async function workOnce<Transaction>(options: WorkOptions<Transaction>): Promise<number> {
   const settings = workSettings(options)

@@ -46,6 +46,7 @@ const FINISH = [
 const RETRY = [...LOCKED, 'update samekey_tasks', 'commit'] as const
 
 const FROM_THE_CALL = { from: 'sent: select name, operation_id' } as const
+const FROM_ITS_ANSWER = { from: 'the call is on the wire' } as const
 const plain = { packs: false, fails: false, isRefused: false } as const
 
 export const taskPaths: readonly TaskPath[] = [
@@ -58,7 +59,7 @@ export const taskPaths: readonly TaskPath[] = [
   {
     title: 'P65, F11: a call that is carried out and answered with an error, and is tried again',
     plan: { ...plain, provider: 'takesKeys', fails: true },
-    ...FROM_THE_CALL,
+    ...FROM_ITS_ANSWER,
     shows: [...CLAIM, ...CALL_BEGINS, ...CALL, ...CALL_ENDS, ...RETRY],
     firstStatus: 'failed_retryable',
   },
@@ -79,7 +80,7 @@ export const taskPaths: readonly TaskPath[] = [
   {
     title: 'P56, P65: a call that is refused, after which everything is taken back',
     plan: { ...plain, provider: 'takesKeys', isRefused: true },
-    ...FROM_THE_CALL,
+    ...FROM_ITS_ANSWER,
     shows: [
       ...CLAIM,
       ...CALL_BEGINS,
