@@ -1,19 +1,10 @@
-import { memoryServerStore } from 'samekey/server'
 import { describe, expect, it } from 'vitest'
-import { codeOf, post, shop, type World } from './world.ts'
-
-const world = (): World<unknown> => ({
-  store: memoryServerStore(),
-  place: () => Promise.resolve(1),
-  orders: () => Promise.resolve([]),
-  now: () => Date.now(),
-  pass() {},
-  after: (_, promise) => promise,
-})
+import { memoryWorld } from './memory-world.ts'
+import { codeOf, post, shop } from './world.ts'
 
 describe('P60: a JSON body of very many values', () => {
   it('is refused before it holds up everybody else; a long text is none', async () => {
-    const { submit, runs } = shop(world(), { limits: { jsonValues: 1000 } })
+    const { submit, runs } = shop(memoryWorld(), { limits: { jsonValues: 1000 } })
     for (const body of [`[${'1,'.repeat(1000)}1]`, `[${'{},'.repeat(600)}{}]`, '['.repeat(1001) + ']'.repeat(1001)]) {
       const response = await submit('k-1', body)
       expect([response.status, await codeOf(response)]).toEqual([413, 'request_too_large'])
@@ -25,7 +16,7 @@ describe('P60: a JSON body of very many values', () => {
 
 describe('a body that is not whole is never executed, whatever the HTTP server made of it', () => {
   it('one that somebody has read before: a mistake in the set-up, told to an operator and not blamed on the client', async () => {
-    const { handler, runs, events } = shop(world())
+    const { handler, runs, events } = shop(memoryWorld())
     for (const read of [
       (request: Request) => request.text(),
       // Read to its end and let go: the next reader would get nothing, and no error.
@@ -47,7 +38,7 @@ describe('a body that is not whole is never executed, whatever the HTTP server m
   })
 
   it('one that ends before its announced length', async () => {
-    const { submit, runs } = shop(world())
+    const { submit, runs } = shop(memoryWorld())
     const response = await submit('k-1', '{}', { 'content-length': '40' })
     expect([response.status, await codeOf(response), runs()]).toEqual([400, 'body_refused', 0])
     // What a middleware has decoded has another length.
@@ -57,7 +48,7 @@ describe('a body that is not whole is never executed, whatever the HTTP server m
   })
 
   it('one whose sender is gone', async () => {
-    const { handler, runs } = shop(world())
+    const { handler, runs } = shop(memoryWorld())
     const gone = new AbortController()
     const body = new ReadableStream({
       pull(controller) {

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import { accepted } from 'samekey/server'
-import { migrate, type PgQueryable, postgresServerStore } from 'samekey/server/postgres'
+import { migrate, postgresServerStore } from 'samekey/server/postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startPostgres, type TestPostgres } from '../support/postgres.ts'
-import { shop, type World } from './world.ts'
+import { postgresWorld } from './postgres-world.ts'
+import { shop } from './world.ts'
 
 const SECRET = '4242 4242 4242 4242'
 const document = readFileSync(new URL('../../docs/server.md', import.meta.url), 'utf8')
@@ -25,17 +26,6 @@ afterAll(async () => {
   await postgres?.stop()
 })
 
-function worldOf(used: pg.Pool): World<PgQueryable> {
-  return {
-    store: postgresServerStore(used),
-    place: () => Promise.resolve(0),
-    orders: () => Promise.resolve([]),
-    now: () => Date.now(),
-    pass() {},
-    after: (_, promise) => promise,
-  }
-}
-
 /** A key row that somebody wrote around the kit (F21). */
 async function damage(): Promise<void> {
   await pool.query(
@@ -50,7 +40,7 @@ it('docs/server.md has the SQL for on-call', () => {
 })
 
 it.each(statements.filter((sql) => sql.startsWith('select')))('runs as it is, and shows no body: %s', async (sql) => {
-  const submit = shop(worldOf(pool), { execute: () => accepted({ work: { card: SECRET } }) }).submit
+  const submit = shop(postgresWorld(pool), { execute: () => accepted({ work: { card: SECRET } }) }).submit
   await submit('the key', { card: SECRET })
   await pool.query(`update samekey_tasks set status = 'unknown', due_at = null`)
   const { command, rows } = await pool.query(sql)

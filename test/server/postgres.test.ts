@@ -4,6 +4,7 @@ import { decline, type ExecuteResult, json, refuse } from 'samekey/server'
 import { migrate, migrations, type PgPool, type PgQueryable, postgresServerStore } from 'samekey/server/postgres'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startPostgres, type TestPostgres } from '../support/postgres.ts'
+import { ORDERS_TABLE, postgresWorld } from './postgres-world.ts'
 import { serverPromises } from './promises.ts'
 import { codeOf, DAY_MS, gate, HOUR_MS, idOf, placeIt, post, shop, type World } from './world.ts'
 
@@ -24,7 +25,7 @@ beforeAll(async () => {
   pool = newPool()
   closing.length = 0
   await migrate(pool)
-  await pool.query('create table orders (id serial primary key, item text not null)')
+  await pool.query(ORDERS_TABLE)
 })
 
 beforeEach(async () => {
@@ -40,25 +41,9 @@ afterAll(async () => {
   await postgres?.stop()
 })
 
+/** Counts through a pool of its own: that of the world may be broken. */
 function worldOver(used: PgPool, now?: () => number): World<PgQueryable> {
-  return {
-    store: postgresServerStore(used, now === undefined ? {} : { now }),
-    async place(transaction, item) {
-      const { rows } = await transaction.query<{ id: number }>('insert into orders (item) values ($1) returning id', [
-        item,
-      ])
-      return rows[0]?.id ?? 0
-    },
-    async orders() {
-      const { rows } = await pool.query<{ item: string }>('select item from orders order by id')
-      return rows.map(({ item }) => item)
-    },
-    now: now ?? (() => Date.now()),
-    pass() {
-      throw new Error('This world has no time of its own.')
-    },
-    after: (_, promise) => promise,
-  }
+  return { ...postgresWorld(used, now), orders: postgresWorld(pool).orders }
 }
 
 serverPromises('postgres', () => {

@@ -1,17 +1,7 @@
-import { accepted, byReference, complete, json, memoryServerStore } from 'samekey/server'
+import { accepted, byReference, complete, json } from 'samekey/server'
 import { describe, expect, it } from 'vitest'
-import { idOf, shop, type World } from './world.ts'
-
-function newWorld(): World<unknown> {
-  return {
-    store: memoryServerStore(),
-    place: () => Promise.resolve(1),
-    orders: () => Promise.resolve([]),
-    now: () => Date.now(),
-    pass() {},
-    after: (_, promise) => promise,
-  }
-}
+import { memoryWorld } from './memory-world.ts'
+import { idOf, shop } from './world.ts'
 
 describe('P60: answers that are kept as a reference', () => {
   it('are read again for whoever asks today: replay, look-up and void give what is there now', async () => {
@@ -21,7 +11,7 @@ describe('P60: answers that are kept as a reference', () => {
       submit,
       lookup,
       void: voidKey,
-    } = shop(newWorld(), {
+    } = shop(memoryWorld(), {
       execute: () => byReference(json(201, { card }, { Location: '/cards/7' }), 'cards/7'),
       reread({ reference, answer, scope }) {
         seen.push(`${reference} ${answer.status} ${scope.principal}`)
@@ -42,7 +32,7 @@ describe('P60: answers that are kept as a reference', () => {
 
   it('P55: nothing is read for somebody who may not see it', async () => {
     let reads = 0
-    const { submit, lookup } = shop(newWorld(), {
+    const { submit, lookup } = shop(memoryWorld(), {
       execute: () => byReference(json(201, {}), 'cards/7'),
       authorize: ({ answer }) => answer === null,
       reread() {
@@ -55,7 +45,7 @@ describe('P60: answers that are kept as a reference', () => {
   })
 
   it('what is no longer there is said to be omitted, and a reference never goes out', async () => {
-    const { submit, lookup } = shop(newWorld(), {
+    const { submit, lookup } = shop(memoryWorld(), {
       execute: () => byReference(json(201, {}), 'cards/7'),
       reread: () => Promise.resolve(null),
     })
@@ -66,7 +56,7 @@ describe('P60: answers that are kept as a reference', () => {
   })
 
   it('a reading that fails is 503, and executes nothing', async () => {
-    const { submit, runs, events } = shop(newWorld(), {
+    const { submit, runs, events } = shop(memoryWorld(), {
       execute: () => byReference(json(201, {}), 'cards/7'),
       reread: () => Promise.reject(new Error('vault is down')),
     })
@@ -75,12 +65,12 @@ describe('P60: answers that are kept as a reference', () => {
   })
 
   it('without reread it is a mistake that rolls back', async () => {
-    const { submit, events } = shop(newWorld(), { execute: () => byReference(json(201, {}), 'cards/7') })
+    const { submit, events } = shop(memoryWorld(), { execute: () => byReference(json(201, {}), 'cards/7') })
     expect([(await submit('k-1', {})).status, events.at(-1)?.detail]).toEqual([500, expect.stringContaining('reread')])
   })
 
   it('P62: the result of accepted work may be one too', async () => {
-    const world = newWorld()
+    const world = memoryWorld()
     const { submit, lookup } = shop(world, { execute: () => accepted(), reread: () => new TextEncoder().encode('now') })
     await submit('k-1', {})
     expect(await (await lookup('k-1')).json()).toMatchObject({ status: 'processing' })
