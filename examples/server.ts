@@ -9,7 +9,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import pg from 'pg'
-import { cors, decline, idempotencyRoutes, idempotent, json, refuse } from 'samekey/server'
+import { cors, decline, idempotencyRoutes, idempotent, json, refuse, startReaper } from 'samekey/server'
 import { nodeHandler } from 'samekey/server/node'
 import { migrate, postgresServerStore } from 'samekey/server/postgres'
 
@@ -56,7 +56,7 @@ const handle = cors({ origins: ['https://shop.example'] })(
 )
 
 // Keys are forgotten some time after their retention; in batches, so that no statement runs long.
-const reaper = setInterval(() => void store.reap().catch(() => {}), 60_000)
+const reaper = startReaper(store)
 
 const server = createServer(nodeHandler(handle))
 server.listen(Number(process.env.PORT ?? 3000), () => {
@@ -64,6 +64,5 @@ server.listen(Number(process.env.PORT ?? 3000), () => {
 })
 
 process.once('SIGTERM', () => {
-  clearInterval(reaper)
-  server.close(() => void pool.end())
+  server.close(() => void reaper.stop().then(() => pool.end()))
 })

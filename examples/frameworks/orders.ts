@@ -3,7 +3,7 @@
  * are web-standard handlers, with the CORS lines that pages of other origins need.
  */
 import pg from 'pg'
-import { cors, decline, type Handler, idempotencyRoutes, idempotent, json } from 'samekey/server'
+import { cors, decline, type Handler, idempotencyRoutes, idempotent, json, startReaper } from 'samekey/server'
 import { migrate, postgresServerStore } from 'samekey/server/postgres'
 
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, connectionTimeoutMillis: 5000 })
@@ -42,9 +42,9 @@ export const keys: Handler = withCors(async (request) => (await byKey(request)) 
 export async function open(): Promise<() => Promise<void>> {
   await migrate(pool)
   await pool.query('create table if not exists orders (id serial primary key, sku text not null)')
-  const reaper = setInterval(() => void store.reap().catch(() => {}), 60_000)
+  const reaper = startReaper(store)
   return async () => {
-    clearInterval(reaper)
+    await reaper.stop()
     await pool.end()
   }
 }

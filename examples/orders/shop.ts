@@ -10,7 +10,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
-import { cors, idempotencyRoutes, type Scope } from 'samekey/server'
+import { cors, idempotencyRoutes, type Scope, startReaper } from 'samekey/server'
 import { nodeHandler } from 'samekey/server/node'
 import { postgresServerStore } from 'samekey/server/postgres'
 import { legacyOrder } from './legacy.ts'
@@ -84,13 +84,13 @@ async function ordersOf(account: string | null): Promise<Response> {
 }
 
 // Keys are forgotten some time after their retention; in batches, so that no statement runs long.
-const reaper = setInterval(() => void store.reap().catch(() => {}), numberSetting('REAP_EVERY_MS', 60_000))
+const reaper = startReaper(store, { everyMs: numberSetting('REAP_EVERY_MS', 60_000) })
 
 const withCors = cors({ origins: [setting('PAGES_ORIGIN', 'http://localhost:5173')] })
 const server = createServer(nodeHandler(withCors(route)))
 await listen(program, server, 3000)
 atTheEnd(
   () => closed(server),
-  () => clearInterval(reaper),
+  () => reaper.stop(),
   () => pool.end(),
 )

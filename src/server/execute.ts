@@ -41,7 +41,7 @@ export async function run<Transaction>(execution: Execution<Transaction>): Promi
     const { first } = checkAnswer(result, [400, 599], answerBytes)
     return { commit: false, value: { answer: plainAnswer(first), bodyNotStored: false } }
   }
-  const task = result.outcome === 'accepted' ? newTaskOf(result) : null
+  const task: NewTask | null = result.outcome === 'accepted' ? result : null
   const answer = result.outcome === 'accepted' ? acceptedAnswer(execution, result) : result
   const { first, kept } = checkAnswer(answer, result.outcome === 'refused' ? [400, 599] : [200, 399], answerBytes)
   if (answer.reference !== undefined && settings.reread === null) {
@@ -52,10 +52,6 @@ export async function run<Transaction>(execution: Execution<Transaction>): Promi
   await unit.finish(id, kept, task)
   const bodyNotStored = kept.body.kind === 'omitted' && answer.storeBody !== false
   return { commit: true, value: { answer: storedAnswer(first, expiresAt, false), bodyNotStored } }
-}
-
-function newTaskOf({ input, retryAfterSeconds }: Accepted): NewTask {
-  return { input, retryAfterSeconds }
 }
 
 async function call<Transaction>({ settings, unit, caller, id, body }: Execution<Transaction>): Promise<ExecuteResult> {

@@ -3,7 +3,7 @@ import { ConfigError } from '../../errors.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { systemIds } from '../../platform/ids.ts'
 import type { Clock } from '../../ports.ts'
-import { MAX_TIMER_MS } from '../../protocol/backoff.ts'
+import { whole, wholeMs, wholeRetry } from '../whole.ts'
 import type { Deliver } from './deliver.ts'
 import { type RelayReport, relayReportToConsole, safeRelayReport } from './events.ts'
 import type { DeliveryPolicy } from './outbox-row.ts'
@@ -45,26 +45,16 @@ export function relaySettings(terms: RelayTerms): RelaySettings {
   const { baseMs = 1000, capMs = 300_000, maxAttempts = Number.POSITIVE_INFINITY } = retry
   if (typeof terms.deliver !== 'function') throw new ConfigError('deliver', 'must be a function')
   whole('concurrency', concurrency)
-  for (const [option, ms] of Object.entries({ leaseMs, pollMs, 'retry.baseMs': baseMs, 'retry.capMs': capMs })) {
-    whole(option, ms)
-    if (ms > MAX_TIMER_MS) throw new ConfigError(option, `must be at most ${MAX_TIMER_MS} ms, not ${ms}`)
-  }
-  if (capMs < baseMs) throw new ConfigError('retry.capMs', `must be at least retry.baseMs (${baseMs})`)
-  if (maxAttempts !== Number.POSITIVE_INFINITY) whole('retry.maxAttempts', maxAttempts)
+  wholeMs('leaseMs', leaseMs)
+  wholeMs('pollMs', pollMs)
   return {
     deliver: terms.deliver,
     concurrency,
     leaseMs,
     pollMs,
-    retry: { baseMs, capMs, maxAttempts },
+    retry: wholeRetry({ baseMs, capMs, maxAttempts }),
     clock: terms.clock ?? systemClock,
     random: terms.random ?? systemIds().random,
     report: safeRelayReport(terms.report ?? relayReportToConsole),
-  }
-}
-
-function whole(option: string, value: number): void {
-  if (!Number.isSafeInteger(value) || value < 1) {
-    throw new ConfigError(option, `must be a whole number of at least 1, not ${value}`)
   }
 }

@@ -54,16 +54,14 @@ export async function runPart<T>(client: PgQueryable, work: (transaction: PgQuer
     const value = await work({ query })
     open = false
     if (running > 0) throw new Error(NOT_AWAITED)
+    // Its error was swallowed.
+    if (ended) throw new Error(NO_CONTROL)
     return value
-  } finally {
+  } catch (error) {
     open = false
-    if (ended) throwEnded()
+    // Whatever else went wrong: it may have committed half of the work.
+    throw ended ? new CommitUnknownError(NO_CONTROL) : error
   }
-}
-
-/** @throws CommitUnknownError whatever else went wrong: it may have committed half of the work. */
-function throwEnded(): never {
-  throw new CommitUnknownError(NO_CONTROL)
 }
 
 /** `pg` also takes an object, as many query builders give it. */

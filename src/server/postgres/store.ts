@@ -36,13 +36,14 @@ export interface PostgresServerStoreOptions {
  * @example
  * ```ts
  * import pg from 'pg'
+ * import { startReaper } from 'samekey/server'
  * import { migrate, postgresServerStore } from 'samekey/server/postgres'
  *
  * const pool = new pg.Pool({ connectionTimeoutMillis: 5000 })
  * pool.on('error', console.error)
  * await migrate(pool)
  * const store = postgresServerStore(pool)
- * setInterval(() => void store.reap().catch(console.error), 60_000)
+ * startReaper(store, { onError: console.error })
  * ```
  */
 export function postgresServerStore(pool: PgPool, options: PostgresServerStoreOptions = {}): ServerStore<PgQueryable> {

@@ -1,8 +1,8 @@
 /** One try of a call: hands it over or asks about it, and writes down what came of that (P65). */
+import { errorText } from '../error-text.ts'
 import type { CallAbsent, CallDone, CallRefused, CallUndelivered } from './call-ends.ts'
 import { type Recorded, record, recordPatiently, type Try } from './call-record.ts'
 import type { CallReport, WantedCall } from './call-row.ts'
-import { messageOf } from './errors.ts'
 import type { Held } from './held.ts'
 import { elapsedMs, type Moment } from './moment.ts'
 import { type Tried, withinLimit } from './time-limit.ts'
@@ -71,7 +71,7 @@ type OpenEnd = Exclude<Tried<unknown>, { kind: 'ended' }>
 function openReport<Transaction>({ held, timeoutMs }: Calling<Transaction>, answer: OpenEnd): CallReport {
   switch (answer.kind) {
     case 'threw':
-      return { outcome: 'open', error: messageOf(answer.error) }
+      return { outcome: 'open', error: errorText(answer.error) }
     case 'timeUp':
       return { outcome: 'open', error: `There was no answer within ${timeoutMs} ms.` }
     case 'lost':
@@ -120,7 +120,7 @@ function reportOf(
     case 'refused':
       return { outcome: given.outcome, value: jsonText(given.value, 'value') }
     case 'undelivered':
-      return { outcome: 'undelivered', error: given.error === undefined ? 'It was not sent.' : messageOf(given.error) }
+      return { outcome: 'undelivered', error: given.error === undefined ? 'It was not sent.' : errorText(given.error) }
     case 'absent':
       return 'absent'
     default:
@@ -147,7 +147,7 @@ async function keepLate<Transaction>(held: Held<Transaction>, tried: Try, report
   try {
     await record(held, tried, report)
   } catch (error) {
-    held.tell('workerTrouble', `A late answer to the call ${tried.name} could not be kept: ${messageOf(error)}`, error)
+    held.tell('workerTrouble', `A late answer to the call ${tried.name} could not be kept: ${errorText(error)}`, error)
   }
 }
 

@@ -1,7 +1,5 @@
 /** What the functions of a task throw. Match on `code`: it is the same across bundles, classes are not. */
 
-import { errorText } from '../error-text.ts'
-
 /**
  * This worker does not have the work any more: its lease was over, somebody else took it, it was voided or ended by
  * hand, or the worker is stopping. What was to be written was not written, and nothing will be (P63, F10).
@@ -66,9 +64,4 @@ export class CallUnknownError extends Error {
 /** True for an error of this kind, whichever copy of the library threw it. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
-}
-
-/** What was thrown, in words. */
-export function messageOf(error: unknown): string {
-  return errorText(error)
 }

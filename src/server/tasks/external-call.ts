@@ -2,11 +2,11 @@
 import { ConfigError } from '../../errors.ts'
 import { canonicalJson } from '../../protocol/json.ts'
 import { operationIdOf } from '../../protocol/operation-id.ts'
+import { wholeMs } from '../whole.ts'
 import type { CallAbsent, CallDone, CallRefused, CallResult, CallUndelivered } from './call-ends.ts'
 import { makeCall } from './call-flow.ts'
 import { type CallContext, jsonText } from './call-try.ts'
 import type { Held } from './held.ts'
-import { wholeMs } from './options.ts'
 import type { CanBeAsked, Neither, TakesKeys } from './services.ts'
 import type { Task } from './task.ts'
 

@@ -1,9 +1,10 @@
 /** One execution of accepted work: runs its handler, and writes down how it ended (P62-P65). */
+import { errorText } from '../error-text.ts'
 import { CommitUnknownError } from '../errors.ts'
 import { type Answer, checkAnswer } from '../results.ts'
 import { afterFailure, type Failure, plainFailure, workUnknown } from './attempt.ts'
 import type { Finish, TaskAnswer, TaskEnd } from './ends.ts'
-import { hasCode, messageOf } from './errors.ts'
+import { hasCode } from './errors.ts'
 import type { Held } from './held.ts'
 import type { WorkSettings } from './options.ts'
 import { taskOf } from './task.ts'
@@ -52,7 +53,7 @@ function givenBack<Transaction>(held: Held<Transaction>, row: TaskRow, now: numb
 
 function trouble<Transaction>(held: Held<Transaction>, error: unknown): JobEnd {
   if (error instanceof CommitUnknownError) held.tell('commitUnknown', error.message, error.cause)
-  else held.tell('workerTrouble', `The end could not be written: ${messageOf(error)}`, error)
+  else held.tell('workerTrouble', `The end could not be written: ${errorText(error)}`, error)
   return 'trouble'
 }
 
@@ -102,7 +103,7 @@ function afterThrow<Transaction>(
   // By code, not by class: handlers may be bundled with another copy of the library.
   if (hasCode(error, 'work_lost') && held.lost() !== null) throw error
   if (error instanceof CommitUnknownError) throw error
-  if (hasCode(error, 'call_unknown')) return unknown(held, messageOf(error), null, error)
+  if (hasCode(error, 'call_unknown')) return unknown(held, errorText(error), null, error)
   const notBefore = hasCode(error, 'call_open') ? (error as { readonly retryAt?: number | null }).retryAt : null
   return failed(settings, held, error, { ...plainFailure, notBefore: notBefore ?? null })
 }
@@ -164,7 +165,7 @@ async function failed<Transaction>(
     const next = afterFailure(row, epoch, failure, { now, random: random(), policy: retry })
     return Promise.resolve({ commit: true, row: next, value: next?.status })
   })
-  const why = error === undefined ? 'the handler asked for another try' : messageOf(error)
+  const why = error === undefined ? 'the handler asked for another try' : errorText(error)
   if (status === 'unknown') held.tell('taskUnknown', `Given up after ${attempts} attempts: ${why}`, error)
   else if (status === 'failed') held.tell('taskFailed', `Given up after ${attempts} attempts: ${why}`, error)
   else if (error !== undefined) held.tell('taskFailed', `Attempt ${attempts} failed: ${why}`, error)

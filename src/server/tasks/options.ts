@@ -3,9 +3,9 @@ import { ConfigError } from '../../errors.ts'
 import { systemClock } from '../../platform/clock.ts'
 import { systemIds } from '../../platform/ids.ts'
 import type { Clock } from '../../ports.ts'
-import { MAX_TIMER_MS } from '../../protocol/backoff.ts'
 import { type Report, reportToConsole, safely } from '../report.ts'
 import type { ServerStore } from '../store.ts'
+import { whole, wholeMs, wholeRetry } from '../whole.ts'
 import type { RetryPolicy } from './attempt.ts'
 import type { TaskHandler } from './task.ts'
 
@@ -69,33 +69,16 @@ export function workSettings<Transaction>(options: WorkOptions<Transaction>): Wo
   }
   whole('concurrency', concurrency)
   wholeMs('leaseMs', leaseMs)
-  wholeMs('retry.baseMs', baseMs)
-  wholeMs('retry.capMs', capMs)
-  if (capMs < baseMs) throw new ConfigError('retry.capMs', `must be at least retry.baseMs (${baseMs})`)
-  if (maxAttempts !== Number.POSITIVE_INFINITY) whole('retry.maxAttempts', maxAttempts)
   if (!(answerBytes >= 0)) throw new ConfigError('answerBytes', `must be a number of at least 0, not ${answerBytes}`)
   return {
     store: options.store,
     work,
     concurrency,
     leaseMs,
-    retry: { baseMs, capMs, maxAttempts },
+    retry: wholeRetry({ baseMs, capMs, maxAttempts }),
     answerBytes,
     clock: options.clock ?? systemClock,
     random: options.random ?? systemIds().random,
     report: safely(options.report ?? reportToConsole),
-  }
-}
-
-/** @throws ConfigError */
-export function wholeMs(option: string, value: number): number {
-  whole(option, value)
-  if (value > MAX_TIMER_MS) throw new ConfigError(option, `must be at most ${MAX_TIMER_MS} ms, not ${value}`)
-  return value
-}
-
-function whole(option: string, value: number): void {
-  if (!Number.isSafeInteger(value) || value < 1) {
-    throw new ConfigError(option, `must be a whole number of at least 1, not ${value}`)
   }
 }

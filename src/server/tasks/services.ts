@@ -1,7 +1,7 @@
 /** What is known about the service behind a call (P65): said by the app, because nothing can find it out. */
 import { ConfigError } from '../../errors.ts'
+import { wholeMs } from '../whole.ts'
 import type { ServiceKind } from './call-row.ts'
-import { wholeMs } from './options.ts'
 
 /** Made by {@link takesKeys}. */
 export type TakesKeys = Extract<ServiceKind, { readonly kind: 'takesKeys' }>

@@ -1,9 +1,10 @@
 /** A worker: takes accepted work and does it, for ever, in any Node process. A fleet is several on one store (P62). */
+import { errorText } from '../error-text.ts'
 import { startLoop } from '../loop.ts'
-import { messageOf } from './errors.ts'
+import { wholeMs } from '../whole.ts'
 import type { Held } from './held.ts'
 import { giveBack, runJob } from './job.ts'
-import { type WorkerOptions, wholeMs, workSettings } from './options.ts'
+import { type WorkerOptions, workSettings } from './options.ts'
 import { takeDue } from './work-once.ts'
 
 /** A running worker. */
@@ -76,7 +77,7 @@ export function startWorker<Transaction>(options: WorkerOptions<Transaction>): W
       return runJob(settings, held).finally(() => over.removeEventListener('abort', held.dismiss))
     },
     giveBack,
-    failed: (error, waitMs) => tell(`No work could be taken, once more in ${waitMs} ms: ${messageOf(error)}`, error),
+    failed: (error, waitMs) => tell(`No work could be taken, once more in ${waitMs} ms: ${errorText(error)}`, error),
   })
   const unsubscribe = store.onTask(loop.wake)
   let stopping: Promise<void> | null = null
