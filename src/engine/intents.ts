@@ -8,6 +8,7 @@ import { isForgettable } from '../protocol/submission.ts'
 import type { Announcer } from './announcer.ts'
 import type { AskApp } from './app-code.ts'
 import { isSetAside, keyOf, type Ledger, type Loaded, type SetAside } from './ledger.ts'
+import { named } from './naming.ts'
 import type { Resolved } from './options.ts'
 import { type Outcome, outcomeOf } from './outcome.ts'
 import type { Policies } from './policies.ts'
@@ -49,7 +50,8 @@ export type Resolution = 'succeeded' | 'did_not_happen'
 /**
  * The intents of whoever is signed in. Every method rejects with `ConfigError` while nobody is; those that name an id reject
  * with `NotPossibleError` when there is no such intent, and with `RecordSetAsideError` when its record cannot be read, except
- * `get` for the first and `resolve` and `abandon` for the second.
+ * `get` for the first and `resolve` and `abandon` for the second. All reject with `StoreFailure` when the store cannot be
+ * used; `written` says whether what was asked for may have been stored.
  */
 export interface Intents {
   /** Lists this scope's intents. */
@@ -167,8 +169,9 @@ export function createIntents(parts: IntentParts): {
     }
   }
 
+  /** As it stands now; what was done is done, whether or not it can be read again. */
   async function refreshed(id: string, otherwise: Loaded): Promise<IntentView> {
-    const found = await look(id)
+    const found = await look(id).catch(() => undefined)
     return viewOf(found === undefined || isSetAside(found) ? otherwise : found)
   }
 
@@ -192,7 +195,8 @@ export function createIntents(parts: IntentParts): {
 
   const wait: Intents['wait'] = async (id, { signal, waitMs = options.waitMs } = {}) => {
     const { loaded, body } = await parts.waiting.end(await needReadable(id), { signal, waitMs })
-    if (isEnd(loaded.record)) await acknowledge(loaded)
+    // An outcome that is known is told, whether or not the note of it can be stored (P22).
+    if (isEnd(loaded.record)) await acknowledge(loaded).catch(() => {})
     return outcomeOf(loaded.record, body)
   }
 
@@ -255,33 +259,33 @@ export function createIntents(parts: IntentParts): {
       return { intents: found, setAside, elsewhere, next: more ? afterSeq : null }
     },
 
-    async get(id) {
+    get: named(async (id) => {
       return (await find(id)) === undefined ? undefined : viewOf(await needReadable(id))
-    },
+    }),
 
-    wait: (id, waitOptions) => parts.track(wait(id, waitOptions)),
+    wait: named((id, waitOptions) => parts.track(wait(id, waitOptions))),
 
-    check: (id, note) => parts.track(check(id, note)),
+    check: named((id, note) => parts.track(check(id, note))),
 
-    async retry(id, note) {
+    retry: named(async (id, note) => {
       const after = await act(id, { type: 'retryAsked', ...noted(note) }, (record) =>
         record.state.name === 'unknown'
           ? 'It may not be sent again: the server does not de-duplicate, or may have forgotten the key. Check, resolve or abandon it.'
           : `An intent that is ${record.state.name} is not retried.`,
       )
       return refreshed(id, after)
-    },
+    }),
 
-    async cancel(id, note) {
+    cancel: named(async (id, note) => {
       const after = await act(id, { type: 'cancelAsked', ...noted(note) }, (record) =>
         isSettled(record.state.name)
           ? `It is ${record.state.name} already.`
           : 'It may have been executed, and the server cannot void its key (any more). Check it, or abandon it.',
       )
       return refreshed(id, after)
-    },
+    }),
 
-    async resolve(id, outcome, note) {
+    resolve: named(async (id, outcome, note) => {
       const found = await need(id)
       if (isSetAside(found)) {
         const state: State =
@@ -292,23 +296,23 @@ export function createIntents(parts: IntentParts): {
       }
       const type = outcome === 'succeeded' ? 'resolvedSucceeded' : 'resolvedNotHappened'
       return refreshed(id, await act(id, { type, ...noted(note) }, alreadySo))
-    },
+    }),
 
-    async abandon(id, note, { force = false } = {}) {
+    abandon: named(async (id, note, { force = false } = {}) => {
       const found = await need(id)
       if (isSetAside(found)) {
         return settleUnreadable(found, { name: 'abandoned', mayStillHappen: true, freed: force }, 'abandon', note)
       }
       return refreshed(id, await act(id, { type: 'abandonAsked', force, ...noted(note) }, alreadySo))
-    },
+    }),
 
-    async acknowledge(id) {
+    acknowledge: named(async (id) => {
       const loaded = await needReadable(id)
       await acknowledge(loaded)
       return refreshed(id, loaded)
-    },
+    }),
 
-    async forget(id) {
+    forget: named(async (id) => {
       const loaded = await needReadable(id)
       const { record, row } = loaded
       if (!isForgettable(record)) {
@@ -328,7 +332,7 @@ export function createIntents(parts: IntentParts): {
         })
       }
       parts.wake()
-    },
+    }),
   }
 
   const lanes: Lanes = {
@@ -347,7 +351,7 @@ export function createIntents(parts: IntentParts): {
       parts.wake()
     },
 
-    async skip(id, note) {
+    skip: named(async (id, note) => {
       const after = await act(
         id,
         { type: 'skipAsked', ...noted(note) },
@@ -355,7 +359,7 @@ export function createIntents(parts: IntentParts): {
       )
       const certain = isSettled(after.record.state.name) || after.record.state.name === 'cancelling'
       return { order: certain ? 'kept' : 'broken' }
-    },
+    }),
   }
 
   async function laneHead(lane: string): Promise<Loaded | undefined> {

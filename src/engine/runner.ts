@@ -16,6 +16,7 @@ import type { Announcer } from './announcer.ts'
 import type { Attempts, Prepared } from './attempts.ts'
 import type { CredentialDesk } from './credentials.ts'
 import { isSetAside, keyOf, type Ledger, type Loaded } from './ledger.ts'
+import { naming } from './naming.ts'
 import type { Resolved } from './options.ts'
 import type { Origins } from './origins.ts'
 import type { Policies } from './policies.ts'
@@ -154,10 +155,10 @@ export function createRunner(parts: RunnerParts): Runner {
         return row === null ? null : { row, record }
       } catch (error) {
         warnStore(record, error)
-        if (!(error instanceof StoreFailure) || error.reason === 'closed') throw error
+        if (!(error instanceof StoreFailure) || error.reason === 'closed') throw naming(error, factsOf(record))
         const landed = error.written === 'maybe' ? await ledger.landed(loaded, change) : null
         if (landed !== null) return { row: landed, record }
-        if (parts.stopSignal.aborted || until === null || clock.now() >= until) throw error
+        if (parts.stopSignal.aborted || until === null || clock.now() >= until) throw naming(error, factsOf(record))
         await sleep(backoffMs({ baseMs: 200, capMs: 5000, minMs: 100 }, tries, ids.random()))
       }
     }
@@ -373,6 +374,10 @@ export function createRunner(parts: RunnerParts): Runner {
   }
 
   return { work, step, tryStep: (loaded, event) => advance(loaded, event, null), lookup }
+}
+
+function factsOf({ id, key }: IntentRecord): { intentId: string; key: string } {
+  return { intentId: id, key }
 }
 
 function exchangeOf(result: Step | null): EffectName | undefined {

@@ -126,9 +126,10 @@ export function createWaiting(
           () => (stopped ? finish() : wake()),
         )
       })
-      const body =
-        live ?? (latest.record.answer?.body === 'stored' ? ((await store.blob(key, 'answer')) ?? null) : null)
-      return { loaded: latest, body }
+      const isStored = latest.record.answer?.body === 'stored'
+      // The outcome is known: that its body cannot be read now must not hide it (P22).
+      const stored = live === null && isStored ? await store.blob(key, 'answer').catch(() => undefined) : undefined
+      return { loaded: latest, body: live ?? stored ?? null }
     },
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { isSamekeyError, StoreFailure } from '../../src/errors.ts'
 import type { IntentStore } from '../../src/ports.ts'
 import { none } from '../../src/protocol/dialects/none.ts'
-import { settled } from '../../src/testing/virtual-clock.ts'
+import { settled, type VirtualClock } from '../../src/testing/virtual-clock.ts'
 import { knowsShop, type Shop, shop, shopOrder } from '../support/shop.ts'
 import { failure, within } from '../support/within.ts'
 import {
@@ -297,5 +297,66 @@ describe('the store goes away while something is under way', () => {
     expect((await within(clock, 120_000, write)).status).toBe(201)
     expect(server.total()).toBe(1)
     await settled()
+  })
+
+  describe('P13: a store that fails under what a person does', () => {
+    /** An order that waits for its next try, and a store that fails from its `nth` call of these kinds on. */
+    async function waiting(failing: readonly string[], nth: number): Promise<{ only: Tab; clock: VirtualClock }> {
+      const { clock, network, tab } = world()
+      network.script(answer(503), created())
+      let calls = 0
+      let armed = false
+      const only = tab({
+        waitMs: day,
+        wrapStore: (store) =>
+          new Proxy(store, {
+            get(target, name) {
+              const value: unknown = Reflect.get(target, name)
+              const fails = armed && failing.includes(String(name)) && ++calls >= nth
+              return fails ? () => Promise.reject(new StoreFailure('unavailable', 'no', 'away')) : value
+            },
+          }),
+      })
+      const write = only.fetch('orders', order('checkout:1'))
+      await within(clock, 10, write.stored)
+      armed = true
+      return { only, clock }
+    }
+
+    it.each([
+      ['cannot be read', ['current'], {}],
+      ['cannot be written', ['update'], { key: expect.stringMatching(/^key-/) }],
+    ])('and %s says for which intent, and which key where one is known', async (_how, failing, known) => {
+      const { only, clock } = await waiting(failing, 1)
+      for (const act of ['retry', 'check', 'abandon'] as const) {
+        const error = await failure(clock, 10, only.fetch.intents[act]('checkout:1'))
+        expect(error).toMatchObject({ code: 'store_failure', written: 'no', intentId: 'checkout:1', ...known })
+      }
+    })
+
+    it('P45: what was done is not reported as failed because it cannot be read again', async () => {
+      const { only, clock } = await waiting(['current'], 2)
+      const view = await within(clock, 10, only.fetch.intents.retry('checkout:1'))
+      expect(view).toMatchObject({ id: 'checkout:1', state: 'waiting' })
+      expect(view.actions).toHaveLength(1)
+    })
+
+    it('P22: an outcome that is known is told although the note of it cannot be stored', async () => {
+      // Written before: that it is sent again, and how it ended.
+      const { only, clock } = await waiting(['update'], 3)
+      const outcome = await within(clock, 200_000, only.fetch.intents.wait('checkout:1', { waitMs: day }))
+      expect(outcome.state).toBe('succeeded')
+      const view = await within(clock, 10, only.fetch.intents.get('checkout:1'))
+      expect(view?.acknowledgedAt).toBeNull()
+    })
+
+    it('P22: an outcome that is known is told although its body cannot be read; reading that is a typed error', async () => {
+      // Read before: the request's body, to send it again.
+      const { only, clock } = await waiting(['blob'], 2)
+      await within(clock, 200_000, only.fetch.intents.wait('checkout:1', { waitMs: day }))
+      const again = await within(clock, 10, only.fetch.intents.wait('checkout:1'))
+      if (again.state !== 'succeeded') throw new Error(`it is ${again.state}`)
+      await expect(again.response.json()).rejects.toMatchObject({ code: 'body_not_stored', intentId: 'checkout:1' })
+    })
   })
 })
