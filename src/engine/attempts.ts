@@ -34,14 +34,26 @@ export interface Prepared {
 export interface Attempts {
   /** Where an exchange of this kind goes. */
   urlOf(record: IntentRecord, kind: 'send' | InquiryKind): string
-  /** Calls fetch in the same tick. Never rejects. */
+  /**
+   * Calls fetch in the same tick. Never rejects.
+   *
+   * @param mayStill asked before a redirect is followed: false where nothing may be sent any more.
+   */
   send(
     record: IntentRecord,
     prepared: Prepared,
     policy: Policy,
     times: Times,
+    mayStill: () => boolean,
   ): Promise<{ verdict: Verdict; body: Uint8Array | null }>
-  inquire(record: IntentRecord, kind: InquiryKind, prepared: Prepared, times: Times): Promise<Finding>
+  /** @param mayStill as for `send`. */
+  inquire(
+    record: IntentRecord,
+    kind: InquiryKind,
+    prepared: Prepared,
+    times: Times,
+    mayStill: () => boolean,
+  ): Promise<Finding>
 }
 
 export interface AttemptParts {
@@ -78,8 +90,13 @@ export function createAttempts({
     }
   }
 
-  function go(request: HttpRequest, record: IntentRecord, timeoutMs = options.attemptTimeoutMs): Promise<Exchange> {
-    return exchange({ ...request, signal: stopSignal }, { ...http(record), timeoutMs })
+  function go(
+    request: Pick<HttpRequest, 'url' | 'init'>,
+    record: IntentRecord,
+    mayFollow: () => boolean,
+    timeoutMs = options.attemptTimeoutMs,
+  ): Promise<Exchange> {
+    return exchange({ ...request, signal: stopSignal, mayFollow }, { ...http(record), timeoutMs })
   }
 
   function urlOf(record: IntentRecord, kind: 'send' | InquiryKind): string {
@@ -94,12 +111,13 @@ export function createAttempts({
     prepared: Prepared,
     policy: Policy,
     times: Times,
+    mayStill: () => boolean,
   ): ReturnType<Attempts['send']> {
     const dialect = guarded(policies.dialectOf(record.operation), record)
     const context = { dialect, times, leave: prepared.leave }
     const startedAt = clock.monotonic()
-    let heard = await go(attemptRequest(record, prepared.body, context), record)
-    if (heard.kind === 'answered') heard = await followPointer(record, heard, context, startedAt)
+    let heard = await go(attemptRequest(record, prepared.body, context), record, mayStill)
+    if (heard.kind === 'answered') heard = await followPointer(record, heard, context, startedAt, mayStill)
     const verdict = classify(heard, {
       dialect,
       accept: acceptOf(record),
@@ -122,13 +140,14 @@ export function createAttempts({
     heard: AnsweredExchange,
     context: Parameters<typeof inquiryRequest>[4],
     startedAt: number,
+    mayStill: () => boolean,
   ): Promise<AnsweredExchange> {
     const pointer = context.dialect.pointer?.(hear(heard)) ?? null
     const url = pointer === null ? null : URL.parse(pointer, heard.url)
     if (url === null || allowedMonitor(url, record, new Set()) !== 'own') return heard
     // Within the attempt's own time limit, or its lease would not outlast it (P47).
     const leftMs = Math.max(1, options.attemptTimeoutMs - (clock.monotonic() - startedAt))
-    const found = await go(inquiryRequest(record, url.href, 'GET', false, context), record, leftMs)
+    const found = await go(inquiryRequest(record, url.href, 'GET', false, context), record, mayStill, leftMs)
     const usable = found.kind === 'answered' && found.status >= 200 && found.status < 300
     // It was done, whether or not the pointer can be followed now: then only the body is missing.
     return { ...(usable ? found : { ...heard, status: 200, body: new Uint8Array() }), seeOtherProof: true }
@@ -244,7 +263,7 @@ export function createAttempts({
   return {
     urlOf,
     send,
-    async inquire(record, kind, prepared, times) {
+    async inquire(record, kind, prepared, times, mayStill) {
       const dialect = policies.dialectOf(record.operation)
       const url = urlOf(record, kind)
       const place = kind === 'poll' ? placeOf(record, url) : 'own'
@@ -254,7 +273,7 @@ export function createAttempts({
       }
       const context = { dialect, times, leave: prepared.leave }
       const method = kind === 'void' ? 'DELETE' : 'GET'
-      const heard = await go(inquiryRequest(record, url, method, place === 'foreign', context), record)
+      const heard = await go(inquiryRequest(record, url, method, place === 'foreign', context), record, mayStill)
       prepared.pass.end(heard.kind === 'answered' && heard.status < 500 ? 'well' : 'failed')
       const isPlainResult = kind === 'poll' && dialect.monitor === 'plain' && heard.kind === 'answered'
       return readInquiry(heard, {

@@ -24,6 +24,8 @@ export interface HttpRequest {
   readonly init: RequestInit & { readonly method: string }
   /** Stops the exchange from outside. */
   readonly signal?: AbortSignal
+  /** Asked in the tick in which a redirect is followed: what forbids a send forbids the next one too (P3, P35, P36, P47). */
+  readonly mayFollow: () => boolean
 }
 
 const maxRedirects = 5
@@ -78,7 +80,10 @@ async function hops(
   limit: Promise<never>,
 ): Promise<Exchange> {
   let { url, init } = request
-  let seeOtherProof = false
+  /** The same bytes went out more than once, and an earlier answer may have come after the commit (H16). */
+  let repeated = false
+  /** A 303 with proof was followed: it was done, whatever becomes of its page (section 6). */
+  let done: AnsweredExchange | null = null
   for (let hop = 0; ; hop++) {
     let response: Response
     let proves = false
@@ -90,25 +95,41 @@ async function hops(
       sent.catch(() => {})
       response = await Promise.race([sent, limit])
     } catch (error) {
+      if (done !== null) return done
       const detail = describe(error)
       return { kind: 'failed', neverDelivered: proves && neverConnected.has(codeOf(error)), detail }
     }
     context.serverTime.note(new URL(url).origin, response.headers.get('date'))
-    const next = hop < maxRedirects ? redirectTarget(response, url) : null
+    const next = hop < maxRedirects && request.mayFollow() ? redirectTarget(response, url) : null
     if (next !== null && (response.status === 307 || response.status === 308)) {
       discard(response)
       url = next
+      repeated = true
       continue
     }
     if (next !== null && response.status === 303 && context.isProof((name) => response.headers.get(name))) {
       discard(response)
+      done ??= withoutPage(response, url, context)
       const { body: _body, ...rest } = init
       init = { ...rest, method: 'GET', headers: withoutBody(init.headers) }
       url = next
-      seeOtherProof = true
       continue
     }
-    return read(response, url, seeOtherProof, context, limit)
+    const heard = await read(response, url, context, limit)
+    if (done === null) return { ...heard, repeated }
+    return heard.status >= 200 && heard.status < 300 ? { ...heard, seeOtherProof: true } : done
+  }
+}
+
+/** What a 303 with proof says where its page cannot be had: success whose body is missing. No word of the page denies it (P27). */
+function withoutPage(response: Response, url: string, context: HttpContext): AnsweredExchange {
+  return {
+    ...headOf(response, url, context),
+    status: 200,
+    body: new Uint8Array(),
+    bodyState: 'cut_off',
+    seeOtherProof: true,
+    repeated: false,
   }
 }
 
@@ -124,29 +145,36 @@ function redirectTarget(response: Response, from: string): string | null {
   if (response.type === 'opaqueredirect' || response.status < 300 || response.status > 399) return null
   const location = response.headers.get('location')
   const target = location === null ? null : URL.parse(location, from)
-  return target !== null && target.origin === new URL(from).origin ? target.href : null
+  const { origin, protocol } = new URL(from)
+  // A blob: address has the origin of whoever made it, and is no place on a server.
+  return target?.origin === origin && target.protocol === protocol ? target.href : null
 }
 
 async function read(
   response: Response,
   url: string,
-  seeOtherProof: boolean,
   context: HttpContext,
   limit: Promise<never>,
 ): Promise<AnsweredExchange> {
   const { body, bodyState } = await readBody(response, context.maxBodyBytes, limit)
+  return { ...headOf(response, url, context), body, bodyState, seeOtherProof: false, repeated: false }
+}
+
+/** All of an answer that is there before its body. */
+function headOf(
+  response: Response,
+  url: string,
+  context: HttpContext,
+): Omit<AnsweredExchange, 'body' | 'bodyState' | 'seeOtherProof' | 'repeated'> {
   return {
     kind: 'answered',
     status: response.status,
     headers: [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const),
     url: response.url === '' ? url : response.url,
-    body,
-    bodyState,
     // What we followed ourselves stayed on the origin with the same bytes; this is a fetch that followed by itself.
     redirected: response.redirected,
     opaque: response.type === 'opaqueredirect' || response.type === 'opaque' || response.type === 'error',
     crossOrigin: context.pageOrigin !== null && new URL(url).origin !== context.pageOrigin,
-    seeOtherProof,
   }
 }
 

@@ -83,7 +83,7 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
       // A record that does not belong to its row was mixed up by something: never work on it.
       const same =
         record.key === row.key && record.id === row.id && record.scope === row.scope && record.client === row.client
-      return same ? { row, record } : { row, reason: 'damaged' }
+      return same && hasLease(row) ? { row, record } : { row, reason: 'damaged' }
     },
 
     async commit(loaded, record, leased, blobs) {
@@ -117,6 +117,11 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
       return holder !== liveness.holder && (await liveness.isGone(holder))
     },
   }
+}
+
+/** What every change is compared with, and whose turn it is, must be of its kind: else nobody could ever change the row. */
+function hasLease({ token, leaseUntil }: StoredRow): boolean {
+  return (token === null || typeof token === 'string') && (leaseUntil === null || Number.isFinite(leaseUntil))
 }
 
 /** What could not be read again must not replace what can (P23). Never the case, or a bug: then nothing is written. */

@@ -243,7 +243,7 @@ export function createRunner(parts: RunnerParts): Runner {
   }
 
   /** The last synchronous step: lease, scope, age and send-by once more, in the tick that calls fetch (P3, P35, P47). */
-  function refusal(loaded: Loaded, prepared: Prepared): IntentEvent | null {
+  function refusal(loaded: Loaded, prepared: Prepared, takesMs = options.attemptTimeoutMs): IntentEvent | null {
     const { record } = loaded
     const times = timesOf(record)
     const policy = policies.of(record)
@@ -251,7 +251,7 @@ export function createRunner(parts: RunnerParts): Runner {
       return options.scope() === record.scope ? refused('auth_changed') : { type: 'scopeDiffers' }
     // An attempt that is aborted as it begins would be in doubt for nothing.
     if (parts.stopSignal.aborted) return refused('stopping')
-    if (isOverslept(loaded, prepared)) return refused('lease')
+    if (isOverslept(loaded, prepared, takesMs)) return refused('lease')
     // In doubt, the server's date may have told the age; else the mark itself must not be of a clock that was wrong.
     const isSafe = record.doubt === null ? !clockSteppedBack(record, times) : isWindowOpen(record, policy, times)
     if (!isSafe) return refused(record.doubt === null ? 'clock' : 'window')
@@ -260,9 +260,9 @@ export function createRunner(parts: RunnerParts): Runner {
   }
 
   /** Whoever slept since it prepared may have lost its lease, or will before the server has answered. */
-  function isOverslept({ row }: Loaded, { preparedAt }: Prepared): boolean {
-    const slept = clock.monotonic() - preparedAt > options.leaseMs - options.attemptTimeoutMs
-    return slept || row.leaseUntil === null || clock.now() + options.attemptTimeoutMs > row.leaseUntil
+  function isOverslept({ row }: Loaded, { preparedAt }: Prepared, takesMs = options.attemptTimeoutMs): boolean {
+    const slept = clock.monotonic() - preparedAt > options.leaseMs - takesMs
+    return slept || row.leaseUntil === null || clock.now() + takesMs > row.leaseUntil
   }
 
   function refused(detail: string): IntentEvent {
@@ -277,7 +277,9 @@ export function createRunner(parts: RunnerParts): Runner {
       return step(loaded, no)
     }
     // Nothing may be awaited between the check above and the call of fetch inside.
-    const { verdict, body } = await attempts.send(record, prepared, policies.of(record), timesOf(record))
+    // For a redirect on the way; the attempt's own time limit is running already.
+    const mayStill = (): boolean => refusal(loaded, prepared, 0) === null
+    const { verdict, body } = await attempts.send(record, prepared, policies.of(record), timesOf(record), mayStill)
     // Refused with credentials that were renewed meanwhile: that says nothing about the new ones (P33).
     const isOld =
       verdict.type === 'needsCredentials' && !prepared.leave.stillValid() && options.scope() === record.scope
@@ -297,7 +299,8 @@ export function createRunner(parts: RunnerParts): Runner {
       if (options.scope() === record.scope) return ledger.commit(loaded, record, false)
       return step(loaded, { type: 'scopeDiffers' })
     }
-    const { event, body } = await attempts.inquire(record, kind, prepared, timesOf(record))
+    const mayStill = (): boolean => !isOverslept(loaded, prepared, 0) && prepared.leave.stillValid()
+    const { event, body } = await attempts.inquire(record, kind, prepared, timesOf(record), mayStill)
     const after = await step(loaded, event, body)
     // An inquiry that changed nothing still holds its lease: let it go, so that the next try is not kept waiting.
     return after === loaded ? ledger.commit(loaded, record, false) : after
@@ -369,7 +372,13 @@ export function createRunner(parts: RunnerParts): Runner {
     if (!leave.granted || !leave.stillValid()) return loaded
     const pass = { end: () => {} }
     const prepared: Prepared = { effect: 'lookup', leave, pass, body: null, preparedAt: clock.monotonic() }
-    const { event, body } = await attempts.inquire(loaded.record, 'lookup', prepared, timesOf(loaded.record))
+    const { event, body } = await attempts.inquire(
+      loaded.record,
+      'lookup',
+      prepared,
+      timesOf(loaded.record),
+      leave.stillValid,
+    )
     return step(loaded, event, body)
   }
 

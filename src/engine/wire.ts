@@ -1,10 +1,13 @@
 /** What one request of a record looks like on the wire: fixed bytes and headers, and what is fresh per attempt (P5, P9). */
 import type { Dialect } from '../protocol/dialects/dialect.ts'
-import { formatHttpDate } from '../protocol/http-date.ts'
+import { formatHttpDate, isSayable } from '../protocol/http-date.ts'
 import { firstHandOver, type HeaderPair, type IntentRecord } from '../protocol/record.ts'
 import { ageSeconds, type Times } from '../protocol/window.ts'
 import { IDEMPOTENCY_AGE, IDEMPOTENCY_SCOPE, IDEMPOTENCY_SINCE } from '../protocol/wire.ts'
 import type { HttpRequest } from './http.ts'
+
+/** What goes on the wire. */
+type WireRequest = Pick<HttpRequest, 'url' | 'init'>
 
 /** What a wire request is made of. */
 export interface WireContext {
@@ -15,7 +18,7 @@ export interface WireContext {
 }
 
 /** The attempt itself: the record's bytes, its key, its age. */
-export function attemptRequest(record: IntentRecord, body: Uint8Array | null, context: WireContext): HttpRequest {
+export function attemptRequest(record: IntentRecord, body: Uint8Array | null, context: WireContext): WireRequest {
   const { request } = record
   const { dialect } = context
   const headers = new Headers(request.headers.map(([name, value]) => [name, value] as [string, string]))
@@ -44,7 +47,7 @@ export function inquiryRequest(
   method: 'GET' | 'DELETE',
   foreign: boolean,
   context: WireContext,
-): HttpRequest {
+): WireRequest {
   const headers = new Headers({ accept: acceptOf(record) ?? '*/*' })
   if (!foreign) {
     for (const [name, value] of context.leave.headers) headers.set(name, value)
@@ -74,7 +77,8 @@ function tellAge(headers: Headers, record: IntentRecord, { dialect, times, leave
   const age = record.doubt === null ? 0 : ageSeconds(record, times)
   if (age !== null) headers.set(IDEMPOTENCY_AGE, String(age))
   const since = firstHandOver(record)?.serverAt ?? null
-  if (since !== null) headers.set(IDEMPOTENCY_SINCE, formatHttpDate(since))
+  // A server whose clock is at the end of time is not told what it said itself: the age says it.
+  if (since !== null && isSayable(since)) headers.set(IDEMPOTENCY_SINCE, formatHttpDate(since))
   if (leave.scopeTag !== null) headers.set(IDEMPOTENCY_SCOPE, leave.scopeTag)
 }
 

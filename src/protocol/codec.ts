@@ -14,8 +14,14 @@ const time = v.pipe(v.number(), v.finite())
 const count = v.pipe(v.number(), v.integer(), v.minValue(0))
 /** What no request or answer could be made of is damage, here and not when it is sent (P23). */
 const token = v.pipe(v.string(), v.regex(/^[\w!#$%&'*+.^`|~-]+$/))
-const headers = v.array(v.tuple([token, v.pipe(v.string(), v.regex(/^[^\0\r\n]*$/))]))
+const method = v.pipe(token, v.regex(/^(?!(?:connect|trace|track)$)/i))
+const headers = v.array(v.tuple([token, v.pipe(v.string(), v.regex(/^[^\0\r\n\u0100-\uffff]*$/))]))
 const address = v.pipe(v.string(), v.url())
+/** Of a request: one with a password in it is no address that fetch takes. */
+const target = v.pipe(
+  address,
+  v.check((text) => URL.parse(text)?.username === '' && URL.parse(text)?.password === ''),
+)
 const maybe = <S extends v.GenericSchema>(schema: S): v.NullableSchema<S, undefined> => v.nullable(schema)
 
 /** Kept as they are, members of later versions included: a fingerprint is compared under the rules of its time (P16). */
@@ -70,14 +76,24 @@ const format1 = v.object({
   registered: v.boolean(),
   fingerprint: v.object({ version: v.string(), digest: v.string(), rules }),
   request: v.object({
-    method: token,
-    url: address,
+    method,
+    url: target,
     headers,
     hasBody: v.boolean(),
     bodyDigest: v.string(),
     credentials: v.picklist(['omit', 'same-origin', 'include']),
     mode: v.picklist(['cors', 'same-origin', 'no-cors']),
-    referrerPolicy: v.string(),
+    referrerPolicy: v.picklist([
+      '',
+      'no-referrer',
+      'no-referrer-when-downgrade',
+      'same-origin',
+      'origin',
+      'strict-origin',
+      'origin-when-cross-origin',
+      'strict-origin-when-cross-origin',
+      'unsafe-url',
+    ]),
   }),
   lane: maybe(v.object({ lane: v.string(), kind: v.picklist(['named', 'serial']) })),
   createdAt: time,

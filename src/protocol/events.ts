@@ -11,6 +11,8 @@ interface Heard {
   readonly status?: number
   /** A fixed word or an error's class and code, for the history (P51). */
   readonly detail?: string
+  /** The attempt was more than one request, and this is the answer to the last: it says nothing of the others (H16, P30). */
+  readonly repeated?: true
 }
 
 /** The server's own word on when to come back, in ms from now; null when it gave none (P32). */

@@ -20,6 +20,11 @@ export interface Context {
 
 export type Question = (record: IntentRecord, event: IntentEvent, context: Context) => boolean
 
+/** True while an attempt may have been more than one request, so that what was heard of one does not clear it (P30, H16). */
+export function mayHaveCopies({ state }: IntentRecord, event: IntentEvent): boolean {
+  return state.name === 'sending' && (!state.attempt.exact || 'repeated' in event)
+}
+
 const purposeIs =
   (...purposes: readonly string[]): Question =>
   ({ state }) =>
@@ -57,12 +62,15 @@ export type GuardName =
   | 'memoryOver'
   | 'stillNeeded'
 
+/** Servers say the time in whole seconds. */
+const wholeSecondMs = 1000
+
 /**
  * Every guard by name. In `sending`, `inDoubt` asks about earlier attempts: the one in flight is what the event speaks
- * of, unless the transport may have repeated it (P30).
+ * of, unless there may have been more copies of it (P30).
  */
 export const guards: Readonly<Record<GuardName, Question>> = {
-  inDoubt: ({ doubt, state }) => doubt !== null || (state.name === 'sending' && !state.attempt.exact),
+  inDoubt: (record, event) => record.doubt !== null || mayHaveCopies(record, event),
   deduplicates: (_record, _event, { policy }) => policy.deduplicates,
   windowOpen: (record, _event, { policy, times }) => isWindowOpen(record, policy, times),
   ageUnknown: (record, _event, { times }) => ageMs(record, times) === null,
@@ -115,10 +123,13 @@ export const guards: Readonly<Record<GuardName, Question>> = {
    * Forgetting would let something happen that nobody asked for: a stopped lane would go on (P34), an abandoned id would
    * take a new key without force (P45), or the device's clock ran ahead of the server's (P8, H53).
    */
-  stillNeeded: (record, _event, { times }) =>
+  stillNeeded: (record, _event, { times, policy }) =>
     holdsLane(record) ||
     (record.state.name === 'abandoned' && !record.state.freed) ||
-    (record.dueAt !== null && times.serverNow !== null && times.serverNow < record.dueAt),
+    // Counted from the end, which does not move: a clock that is a little ahead for good must not keep it for good.
+    (record.settledAt !== null &&
+      times.serverNow !== null &&
+      times.serverNow + wholeSecondMs < record.settledAt + policy.rememberMs),
 }
 
 export type GuardRef = GuardName | `!${GuardName}`

@@ -59,8 +59,8 @@ export function formatHttpDate(ms: number): string {
   return `${weekday}, ${pad(day, 2)} ${monthName} ${pad(year, 4)} ${time.join(':')} GMT`
 }
 
-/** False for NaN and the infinities too. */
-function isSayable(ms: number): boolean {
+/** True for a time that an HTTP date can say; false for NaN and the infinities too. */
+export function isSayable(ms: number): boolean {
   return ms >= EARLIEST_MS && ms <= LATEST_MS
 }
 

@@ -7,7 +7,7 @@ import type { Dialect, HeardAnswer } from './dialects/dialect.ts'
 import type { IntentEvent } from './events.ts'
 import { readProblem } from './problem.ts'
 import type { Answer } from './record.ts'
-import { retryAfterMs } from './retry-after.ts'
+import { retryAfterMs, waitOf } from './retry-after.ts'
 import { parseTimestamp } from './timestamp.ts'
 import {
   type AnsweredExchange,
@@ -84,7 +84,7 @@ function documented(heard: HeardAnswer, context: InquiryContext, toldMs: number 
     return nothing({ type: 'otherPayload', status })
   }
   const resultExpiresAt = document.resultExpiresAt === undefined ? null : parseTimestamp(document.resultExpiresAt)
-  const retryAfter = toldMs ?? (document.retryAfter === undefined ? null : document.retryAfter * 1000)
+  const retryAfter = toldMs ?? (document.retryAfter === undefined ? null : waitOf(document.retryAfter))
   switch (document.status) {
     case 'processing':
     case 'failed_retryable':

@@ -168,8 +168,8 @@ function skip(what: RegExp, text: string, from: number): number {
   return what.lastIndex
 }
 
-/** The index behind the closing quote of the string that starts at `start`; behind the text if it never closes. */
-function endOfString(text: string, start: number): number {
+/** The index behind the closing quote of the JSON string that starts at `start`; behind the text if it never closes. */
+export function endOfString(text: string, start: number): number {
   let at = start + 1
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
   return at + 1

@@ -1,7 +1,7 @@
 /** The changes that rules make to a record besides its state, by name, so that the table stays data. */
 import { backoffMs } from './backoff.ts'
 import type { IntentEvent } from './events.ts'
-import type { Context } from './guards.ts'
+import { type Context, mayHaveCopies } from './guards.ts'
 import { type Doubt, firstHandOver, type IntentRecord } from './record.ts'
 import type { Times } from './window.ts'
 
@@ -85,9 +85,8 @@ export const updates: Readonly<Record<UpdateName, Change>> = {
   handedOver: ({ state, handedOver }) => ({ handedOver: handedOver || state.name === 'sending' }),
   /** Doubt counts from the earliest attempt that is not cleared (P19). */
   keepDoubt: (record, _event, { times }) => ({ doubt: dated(firstHandOver(record), record, times) }),
-  /** A refused copy clears nothing where the transport may have sent another (P30). */
-  keepDoubtOfCopies: (record) =>
-    record.state.name === 'sending' && !record.state.attempt.exact ? { doubt: firstHandOver(record) } : {},
+  /** A refused copy clears nothing where there may have been another (P30). */
+  keepDoubtOfCopies: (record, event) => (mayHaveCopies(record, event) ? { doubt: firstHandOver(record) } : {}),
   /** The server knows the key although nothing is in doubt here: some other life of this intent sent it (P11). */
   assumeDoubt: (record) => ({ doubt: firstHandOver(record) ?? { at: record.createdAt, serverAt: null } }),
   /** Tries that were spared because the platform says offline count for the pace all the same: no loop (P31, P33). */

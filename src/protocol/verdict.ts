@@ -9,7 +9,7 @@ import type { Dialect, HeardAnswer, Meaning } from './dialects/dialect.ts'
 import type { Verdict } from './events.ts'
 import { readProblem } from './problem.ts'
 import type { Answer, HeaderPair } from './record.ts'
-import { retryAfterMs } from './retry-after.ts'
+import { retryAfterMs, waitOf } from './retry-after.ts'
 import { parseTimestamp } from './timestamp.ts'
 import { IDEMPOTENCY_BODY } from './wire.ts'
 
@@ -41,6 +41,8 @@ export interface AnsweredExchange {
   readonly crossOrigin: boolean
   /** A 303 on the same origin was followed: what counts as proof was in that answer (section 6). */
   readonly seeOtherProof: boolean
+  /** A redirect was followed with the same bytes: this is the answer to the last of several requests. */
+  readonly repeated: boolean
 }
 
 /** What came of one attempt. */
@@ -61,6 +63,11 @@ export interface ClassifyContext {
 
 /** The verdict on one attempt. */
 export function classify(exchange: Exchange, context: ClassifyContext): Verdict {
+  const verdict = judged(exchange, context)
+  return exchange.kind === 'answered' && exchange.repeated ? { ...verdict, repeated: true } : verdict
+}
+
+function judged(exchange: Exchange, context: ClassifyContext): Verdict {
   if (exchange.kind === 'failed') {
     const { detail } = exchange
     return exchange.neverDelivered ? { type: 'neverDelivered', detail } : ambiguous({ detail })
@@ -68,6 +75,8 @@ export function classify(exchange: Exchange, context: ClassifyContext): Verdict 
   if (exchange.opaque) return ambiguous({ detail: 'redirect' })
   const heard = hear(exchange)
   const { status } = exchange
+  // No status of HTTP: somebody who speaks something else (RFC 9110, 15), and nothing that an answer could be made of.
+  if (status < 200 || status > 599) return ambiguous({ status })
   const pace = { status, retryAfterMs: retryAfterMs(heard.header('retry-after'), context.now, heard.header('date')) }
   const meaning = meaningOf(heard, context.dialect, exchange)
   switch (meaning) {
@@ -238,7 +247,7 @@ export function readAccepted(
       resultExpiresAt: typeof resultExpiresAt === 'string' ? parseTimestamp(resultExpiresAt) : null,
       retryAfterMs:
         typeof retryAfter === 'number' && Number.isSafeInteger(retryAfter) && retryAfter >= 0
-          ? retryAfter * 1000
+          ? waitOf(retryAfter)
           : null,
     }
   } catch {

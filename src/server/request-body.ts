@@ -1,7 +1,7 @@
 /** Reads a request's body once, under a limit, and says what it is. */
 import type { FingerprintBody } from '../protocol/fingerprint.ts'
 import { isJsonMediaType } from '../protocol/fingerprint.ts'
-import { JsonRefusedError, parseJson } from '../protocol/json.ts'
+import { endOfString, JsonRefusedError, parseJson } from '../protocol/json.ts'
 import { sha256Hex } from '../protocol/sha256.ts'
 import { type AnswerData, otherProblem, problemAnswer } from './answer-for.ts'
 import { EntryError } from './errors.ts'
@@ -88,7 +88,14 @@ function readJson(bytes: Uint8Array<ArrayBuffer>, maxValues: number): BodyReadin
  * cost by the value and not by the byte, and a million of them would hold up everybody else for seconds.
  */
 function valuesIn(text: string): number {
-  return text.replaceAll(/"(?:[^"\\]|\\.)*"/g, '').replaceAll(/[^,[{]/g, '').length + 1
+  let values = 1
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at]
+    // By hand: a regular expression for texts tries each quote anew, and takes hours for a text that never closes.
+    if (char === '"') at = endOfString(text, at) - 1
+    else if (char === ',' || char === '[' || char === '{') values += 1
+  }
+  return values
 }
 
 /** By parts, not by boundary: a client that builds its form anew gets another boundary (P14). */

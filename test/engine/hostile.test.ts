@@ -96,6 +96,58 @@ describe('P23, P27: a monitor that is not sound', () => {
   })
 })
 
+describe('P32, P35: dates and waits that no clock shows', () => {
+  it.each(['Fri, 31 Dec 9999 23:59:59 GMT', 'Sat, 01 Jan 0000 00:00:00 GMT'])(
+    'a server whose Date is %s is sent to again: what cannot be said as a date is not told, and stops nothing',
+    async (date) => {
+      const { clock, network, tab } = world()
+      const server = honestServer()
+      network.script(answer(401, { date }), answer(503, { date }), server.answer)
+      const only = tab({ waitMs: hour })
+      expect((await within(clock, hour, only.fetch('orders', order('checkout:1')))).status).toBe(201)
+      expect(network.writes()).toHaveLength(3)
+      expect(codes(only)).not.toContain('store_failed')
+    },
+  )
+
+  it.each([
+    ['in a 202', { retryAfter: Number.MAX_SAFE_INTEGER }, { id: 'k', status: 'processing' }],
+    ['in a monitor', {}, { id: 'k', status: 'processing', retryAfter: Number.MAX_SAFE_INTEGER }],
+  ])('a wait of millions of years %s counts as ten, as in a header', async (_where, accepted, document) => {
+    const { clock, network, tab, pass } = world()
+    const headers = { location: '/tasks/1', 'idempotency-expires': formatHttpDate(clock.now() + day) }
+    network.script(() => Response.json(accepted, { status: 202, headers }), monitor(document))
+    const only = tab()
+    only.fetch('orders', order('checkout:1')).catch(() => {})
+    await pass(60_000)
+    const dueAt = (await only.fetch.intents.get('checkout:1'))?.dueAt
+    expect(dueAt).toBeGreaterThan(clock.now() + 9 * 365 * day)
+    expect(dueAt).toBeLessThan(clock.now() + 11 * 365 * day)
+  })
+})
+
+it.each(['gone', 7, Number.NaN])(
+  'P23, P47: a row whose lease is no lease (%s) is set aside, and the others go on',
+  async (odd) => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(broken())
+    const before = tab()
+    for (const id of ['bad', 'good']) before.fetch('orders', order(id, { id })).catch(() => {})
+    await pass(1000)
+    before.kill()
+    const [row] = await before.store.list('https://api.example.com', { id: 'bad', limit: 1 })
+    const lease = typeof odd === 'string' ? { leaseUntil: odd } : { token: odd }
+    await before.store.update({ ...row!, ...lease } as never, { revision: row!.revision, token: row!.token })
+    network.script(server.answer)
+    const next = tab()
+    await pass(hour)
+    expect((await next.fetch.intents.get('good'))?.state).toBe('succeeded')
+    expect((await next.fetch.intents.list()).setAside).toEqual([{ id: 'bad', key: row!.key, reason: 'damaged' }])
+    expect(await failure(clock, 1000, next.fetch.intents.cancel('bad'))).toMatchObject({ code: 'record_set_aside' })
+  },
+)
+
 describe('P3, P33: auth', () => {
   it('that gives no credentials blocks the intent and nothing else (no busy loop)', async () => {
     const { network, tab, pass } = world()

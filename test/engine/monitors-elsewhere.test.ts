@@ -137,6 +137,16 @@ describe('P40, B94: a monitor on another origin', () => {
     }
   })
 
+  it('P40: a blob: address has the origin of the server, and is no place on it: nothing is sent there', async () => {
+    for (const status of [303, 307, 308]) {
+      const { clock, network, tab } = world()
+      const headers = { location: `blob:${origin}/orders`, 'idempotency-expires': 'Wed, 02 Dec 2026 12:00:00 GMT' }
+      network.script(() => new Response(null, { status, headers }))
+      await within(clock, 60_000, tab(signedIn).fetch('orders', withCookies('checkout:1')).stored)
+      expect(new Set(network.calls.map(({ url }) => url))).toEqual(new Set([`${origin}/orders`]))
+    }
+  })
+
   it('P40: a pointer to what an earlier attempt made is followed on the own origin only', async () => {
     const pointing = { ...ietf({ retentionMs: day }), pointer: () => `${elsewhere}/orders/9` }
     const { clock, network, tab } = world()

@@ -595,3 +595,66 @@ describe('H62, P9: what is fixed goes with every attempt', () => {
     ])
   })
 })
+
+describe('H16, P27: what follows a redirect says nothing of the request before it', () => {
+  /** Commits, and answers with a redirect to the same place. */
+  const commitsAndRedirects =
+    (server: HonestServer): Answer =>
+    async (call, request) => {
+      await server.answer(call, request)
+      return answer(307, { location: call.url })(call, request)
+    }
+
+  it.each([
+    ['401', answer(401)],
+    ['429', answer(429)],
+    ['a refusal without proof', answer(422)],
+    ['expired', problem(409, 'idempotency_expired')],
+    ['another payload', problem(409, 'idempotency_conflict')],
+  ])('%s after a redirect that came after the commit: never rejected or cancelled', async (_what, second) => {
+    const small = world()
+    const server = honestServer()
+    small.network.script(commitsAndRedirects(server), second, hangs())
+    const only = small.tab({ dialect: { ...samekey, byKey: false } })
+    await only.fetch('orders', order('checkout:1')).stored
+    await small.pass(100)
+    const view = await only.fetch.intents.get('checkout:1')
+    expect(['waiting', 'blocked', 'unknown', 'sending']).toContain(view?.state)
+    expect(view?.inDoubt).toBe(true)
+    await expect(only.fetch.intents.cancel('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
+    expect(server.total()).toBe(1)
+  })
+
+  it('and the same key finds out: one effect, succeeded', async () => {
+    const small = world()
+    const server = honestServer()
+    small.network.script(commitsAndRedirects(server), answer(429), server.answer)
+    const only = small.tab()
+    const write = only.fetch('orders', order('checkout:1'))
+    await small.pass(5 * minute)
+    expect((await write).status).toBe(201)
+    expect(server.total()).toBe(1)
+  })
+
+  it.each([
+    ['P36: its send-by time has passed', (small: World, _only: Tab) => small.clock.advance(20_000)],
+    [
+      'P3: somebody else has signed in',
+      async (_small: World, _only: Tab, signIn: (who: string) => void) => signIn('B'),
+    ],
+  ])('%s while the redirect was on its way: it is not followed', async (_what, meanwhile) => {
+    const small = world()
+    let redirect: (response: Response) => void = () => {}
+    small.network.script(() => new Promise((resolve) => (redirect = resolve)), hangs())
+    let who = 'A'
+    const only = small.tab({ scope: () => who, attemptTimeoutMs: 60_000, retry: { attempts: 1 } })
+    await only.fetch('orders', { ...order('checkout:1'), sendBefore: small.clock.now() + 10_000 }).stored
+    await small.pass(100)
+    await meanwhile(small, only, (next) => {
+      who = next
+    })
+    redirect(new Response(null, { status: 307, headers: { location: '/orders' } }))
+    await small.pass(100)
+    expect(small.network.calls.map(({ method }) => method)).toEqual(['POST'])
+  })
+})

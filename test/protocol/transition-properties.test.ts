@@ -147,7 +147,7 @@ describe('whatever happens, in whatever order, by whatever clock', () => {
     const never: ReadonlySet<EventName> = new Set<EventName>(['notHandedOver', 'scopeDiffers'])
     always(({ before, event, step: { record: next } }) => {
       if (before.state.name !== 'sending' || next.state.name === 'sending' || isSettled(next.state.name)) return
-      const expected = never.has(event.type) || (clears.has(event.type) && before.state.attempt.exact)
+      const expected = never.has(event.type) || (clears.has(event.type) && isExact(before, event))
       if (expected) return expect(next.doubt).toEqual(before.doubt)
       // Its own answer may have told when that was by the server's clock; what was known before is never refreshed.
       const first = firstHandOver(before)
@@ -162,7 +162,7 @@ describe('whatever happens, in whatever order, by whatever clock', () => {
       const begins = before.state.name === 'sending' && !unheard.has(event.type)
       if (before.handedOver || begins) expect(isHandedOver(next)).toBe(true)
       // Of a record in doubt, an earlier life was handed over at the latest; of copies, one may have been.
-      const surely = before.doubt === null && before.state.name === 'sending' && before.state.attempt.exact
+      const surely = before.doubt === null && isExact(before, event)
       if (surely && unheard.has(event.type)) {
         expect(next.handedOver).toBe(before.handedOver)
       }
@@ -171,7 +171,7 @@ describe('whatever happens, in whatever order, by whatever clock', () => {
 
   it('P27, H25, H26, H54: in doubt, only proof or a void leads to rejected, conflicted or cancelled', () => {
     always(({ before, event, step }) => {
-      const wasInDoubt = before.doubt !== null || (before.state.name === 'sending' && !before.state.attempt.exact)
+      const wasInDoubt = before.doubt !== null || (before.state.name === 'sending' && !isExact(before, event))
       const no = ['rejected', 'conflicted', 'cancelled'].includes(step.record.state.name)
       if (!wasInDoubt || !no) return
       const proven = event.type === 'voided' || (event.type === 'refused' && event.proof)
@@ -262,3 +262,8 @@ describe('whatever happens, in whatever order, by whatever clock', () => {
     })
   })
 })
+
+/** True where the attempt under way is one request, and no other copy of it is about (P30, H16). */
+function isExact({ state }: IntentRecord, event: IntentEvent): boolean {
+  return state.name === 'sending' && state.attempt.exact && !('repeated' in event)
+}

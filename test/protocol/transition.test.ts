@@ -973,6 +973,15 @@ describe('memory (P8, P22)', () => {
     expect(step(acknowledged, 'due', { now: years, serverNow: NOW + DAY }).effects).toEqual(['persist'])
     expect(step(acknowledged, 'due', { now: years, serverNow: years }).effects).toEqual(['remove'])
   })
+
+  it("P8: a server's date in whole seconds, or a clock that is ahead by a constant, keeps nothing for ever", () => {
+    const now = NOW + 7 * DAY
+    expect(step(acknowledged, 'due', { now, serverNow: now - 999 }).effects).toEqual(['remove'])
+    const kept = step(acknowledged, 'due', { now, serverNow: now - 3_600_000 })
+    expect(kept).toMatchObject({ effects: ['persist'], record: { dueAt: now + 7 * DAY } })
+    const later = { now: now + 7 * DAY, serverNow: now + 7 * DAY - 3_600_000 }
+    expect(step(kept.record, 'due', later).effects).toEqual(['remove'])
+  })
 })
 
 describe('history', () => {

@@ -14,6 +14,16 @@ describe('P60: a JSON body of very many values', () => {
   })
 })
 
+it('P60: a text that never closes is refused as quickly as any other body: nobody else is held up', async () => {
+  const { submit, runs } = shop(memoryWorld())
+  for (const body of [`"${'\\"'.repeat(900_000)}`, `"${'\\"'.repeat(900_000)}\\`, `["${'x'.repeat(1_900_000)}`]) {
+    const response = await submit('k-1', body)
+    expect([response.status, await codeOf(response)]).toEqual([400, 'body_refused'])
+  }
+  expect(runs()).toBe(0)
+  expect((await submit('k-1', { item: `"${'\\'.repeat(400_000)}` })).status).toBe(201)
+})
+
 describe('a body that is not whole is never executed, whatever the HTTP server made of it', () => {
   it('one that somebody has read before: a mistake in the set-up, told to an operator and not blamed on the client', async () => {
     const { handler, runs, events } = shop(memoryWorld())

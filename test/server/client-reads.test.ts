@@ -19,7 +19,7 @@ import { gate, idOf, post, type Shop, scope, shop, type World } from './world.ts
 async function exchangeOf(response: Response): Promise<AnsweredExchange> {
   const headers = [...response.headers].map(([name, value]) => [name.toLowerCase(), value] as const)
   const body = new Uint8Array(await response.arrayBuffer())
-  const plain = { redirected: false, opaque: false, crossOrigin: false, seeOtherProof: false } as const
+  const plain = { redirected: false, opaque: false, crossOrigin: false, seeOtherProof: false, repeated: false } as const
   return {
     kind: 'answered',
     status: response.status,

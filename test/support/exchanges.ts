@@ -24,6 +24,7 @@ export function answered(
     opaque: false,
     crossOrigin: false,
     seeOtherProof: false,
+    repeated: false,
     ...change,
   }
 }

@@ -239,6 +239,8 @@ export interface Members {
   readonly told: number | null
   readonly expires: number | null
   readonly kept: Answer | null
+  /** Of what was heard of an attempt: a redirect was followed before (H16). Default is false. */
+  readonly repeated?: boolean
 }
 
 export const anyMembers: fc.Arbitrary<Members> = fc.record({
@@ -246,10 +248,28 @@ export const anyMembers: fc.Arbitrary<Members> = fc.record({
   told: fc.constantFrom(null, 0, 1000, 10 * DAY),
   expires: fc.constantFrom(null, NOW, NOW + DAY),
   kept: fc.constantFrom<Answer | null>(null, answer(), CUT_OFF, answer({ status: 422, body: 'cut_off' })),
+  repeated: fc.boolean(),
 })
 
+/** Events that may be heard after a redirect was followed. */
+const heard: ReadonlySet<EventName> = new Set<EventName>([
+  'refusedWithoutEffect',
+  'needsCredentials',
+  'scopeMismatch',
+  'inProgress',
+  'accepted',
+  'done',
+  'doneIncomplete',
+  'conflict',
+  'expired',
+  'voided',
+  'storedFailure',
+  'refused',
+  'ambiguous',
+])
+
 /** The event of this name with these members, where it has them. */
-export function eventWith(name: EventName, { flag, told, expires, kept }: Members): IntentEvent {
+export function eventWith(name: EventName, { flag, told, expires, kept, repeated = false }: Members): IntentEvent {
   const plain = EVENTS[name]
   return {
     ...plain,
@@ -260,5 +280,6 @@ export function eventWith(name: EventName, { flag, told, expires, kept }: Member
     ...('monitorUrl' in plain && { monitorUrl: flag ? MONITOR.url : null, resultExpiresAt: expires }),
     ...('phase' in plain && { phase: flag ? 'running' : 'retrying' }),
     ...(name === 'foundElsewhere' && { answer: kept }),
+    ...(repeated && heard.has(name) && { repeated }),
   } as IntentEvent
 }

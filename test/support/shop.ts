@@ -47,7 +47,10 @@ export function shopOrder(intent: string, json?: unknown): ReturnType<typeof ord
   return { ...order(intent, json), operation }
 }
 
-export function shop(clock: VirtualClock, { dated = false, retentionMs = day, retryAfterSeconds = 2 } = {}): Shop {
+export function shop(
+  clock: VirtualClock,
+  { dated = false, retentionMs = day, transitMs = 300_000, retryAfterSeconds = 2 } = {},
+): Shop {
   const store = memoryServerStore({ clock })
   const effects = new Map<string, number>()
   let mode: Mode = 'at_once'
@@ -60,6 +63,7 @@ export function shop(clock: VirtualClock, { dated = false, retentionMs = day, re
     operation,
     scope: () => ({ tenant: 'shop', principal: 'someone' }),
     retentionMs,
+    transitMs,
     keysUrl: '/keys',
     report: () => {},
     execute({ transaction, key, body }): ExecuteResult {
