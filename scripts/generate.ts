@@ -1,5 +1,5 @@
 /**
- * Writes the generated blocks of README.md: what stands between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`,
+ * Writes the generated blocks of README.md and docs/verification.md: what stands between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`,
  * and the module of the SQL migrations. With `--check`, writes nothing and exits with 1 when something is stale, and
  * says what. Another document can be named.
  */
@@ -10,10 +10,22 @@ import { root } from './entries.ts'
 import { renderFaults } from './fault-docs.ts'
 import { renderDiagram, renderStates, renderVerdicts } from './machine-docs.ts'
 import { migrationsFile, renderMigrations } from './migrations.ts'
+import { renderHoles, renderInvariants, renderMutants, renderSchedules, renderSoak } from './verification-docs.ts'
 
 /** Every generated block by name, as it stands between its two markers. */
 export function renderBlocks(): Readonly<Record<string, string>> {
   return { verdicts: renderVerdicts(), faults: renderFaults(), diagram: renderDiagram(), states: renderStates() }
+}
+
+/** The blocks of docs/verification.md. */
+export function renderVerification(): Readonly<Record<string, string>> {
+  return {
+    invariants: renderInvariants(),
+    schedules: renderSchedules(),
+    mutants: renderMutants(),
+    holes: renderHoles(),
+    soak: renderSoak(),
+  }
 }
 
 /** A document with its blocks put in. */
@@ -53,8 +65,14 @@ export function generate(text: string, blocks: Readonly<Record<string, string>>)
   return { text: result, stale, problems }
 }
 
-/** @returns what to print, and the exit code. */
-export function run(args: readonly string[]): { readonly output: string; readonly code: number } {
+/**
+ * @param blocks what belongs into it. Default: those of README.md.
+ * @returns what to print, and the exit code.
+ */
+export function run(
+  args: readonly string[],
+  blocks: () => Readonly<Record<string, string>> = renderBlocks,
+): { readonly output: string; readonly code: number } {
   const check = args.includes('--check')
   const file = args.find((arg) => !arg.startsWith('--')) ?? join(root, 'README.md')
   const name = relative(root, file)
@@ -64,7 +82,7 @@ export function run(args: readonly string[]): { readonly output: string; readonl
   } catch {
     return { output: `generate: ${name} cannot be read; write it first, with a place for each block`, code: 1 }
   }
-  const { text: fresh, stale, problems } = generate(text, renderBlocks())
+  const { text: fresh, stale, problems } = generate(text, blocks())
   if (problems.length > 0) return { output: problems.map((problem) => `${name}: ${problem}`).join('\n'), code: 1 }
   if (stale.length === 0) return { output: `generate: ${name} is up to date`, code: 0 }
   if (check) return { output: `generate: stale in ${name}: ${stale.join(', ')}. Run: npm run generate`, code: 1 }
@@ -84,7 +102,9 @@ export function runMigrations(check: boolean): { readonly output: string; readon
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const args = process.argv.slice(2)
-  for (const { output, code } of [run(args), runMigrations(args.includes('--check'))]) {
+  const check = args.includes('--check')
+  const verification = [join(root, 'docs/verification.md'), ...(check ? ['--check'] : [])]
+  for (const { output, code } of [run(args), run(verification, renderVerification), runMigrations(check)]) {
     console.log(output)
     if (code !== 0) process.exitCode = code
   }

@@ -1,4 +1,4 @@
-/** The programs in one file each: the demo starts a hundred processes, and most of a start is finding modules. */
+/** Programs in one file each: the demo starts a hundred processes, and most of a start is finding modules. */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -17,11 +17,16 @@ const sources = [
   'demo/client-samekey',
 ]
 
-export async function bundlePrograms(folder: string): Promise<FileOf> {
-  const examples = fileURLToPath(new URL('..', import.meta.url))
+export function bundlePrograms(folder: string): Promise<FileOf> {
+  return bundle(new URL('..', import.meta.url), sources, folder)
+}
+
+/** @param sources their places below `base`, without `.ts`. */
+export async function bundle(base: URL, sources: readonly string[], folder: string): Promise<FileOf> {
+  const outbase = fileURLToPath(base)
   await build({
-    entryPoints: sources.map((source) => join(examples, `${source}.ts`)),
-    outbase: examples,
+    entryPoints: sources.map((source) => join(outbase, `${source}.ts`)),
+    outbase,
     outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,

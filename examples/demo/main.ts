@@ -5,7 +5,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startPostgres } from '../../test/support/postgres.ts'
 import type { Order } from '../orders/order.ts'
@@ -14,6 +13,7 @@ import { bundlePrograms } from './bundle.ts'
 import { killChildren } from './child.ts'
 import type { Fault } from './fault.ts'
 import { faults } from './faults/all.ts'
+import { guarded, type TidyUp } from './guarded.ts'
 import { buildHouse, type House } from './house.ts'
 import { readOrders } from './orders.ts'
 import { type Progress, startProgress } from './progress.ts'
@@ -35,9 +35,14 @@ const atOnce = 4
 const timeLimitMs = 170_000
 
 const { json, chosen } = argumentsOf(process.argv.slice(2))
-const tidyUp: (() => Promise<unknown>)[] = []
+const tidyUp: TidyUp = []
 const underWay = new Set<string>()
-await guarded(run)
+await guarded({
+  work: run,
+  tidyUp,
+  timeLimitMs,
+  overdue: () => `The demo took longer than ${timeLimitMs / 1000} s and was stopped in ${[...underWay].join(', ')}.`,
+})
 
 async function run(): Promise<number> {
   const orders = readOrders()
@@ -71,13 +76,10 @@ async function run(): Promise<number> {
 async function openHouse(progress: Progress): Promise<House> {
   const folder = mkdtempSync(join(tmpdir(), 'samekey-demo-'))
   tidyUp.push(async () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
-  const [fileOf, postgres] = await Promise.all([
-    bundlePrograms(join(folder, 'programs')),
-    startPostgres({ connections: 300 }).then((started) => {
-      tidyUp.push(() => started.stop())
-      return started
-    }),
-  ])
+  const starting = startPostgres({ connections: 300 })
+  // Whoever interrupts the start waits for it: half a start has no end of its own.
+  tidyUp.push(() => starting.then((started) => started.stop()).catch(() => {}))
+  const [fileOf, postgres] = await Promise.all([bundlePrograms(join(folder, 'programs')), starting])
   tidyUp.push(killChildren)
   return buildHouse(postgres.url, { folder, fileOf, onThrough: (what) => progress.through(what) })
 }
@@ -112,32 +114,6 @@ async function inTurns<T, R>(list: readonly T[], width: number, work: (item: T) 
   }
   await Promise.all(Array.from({ length: width }, turn))
   return results
-}
-
-/** Runs to the end, to Ctrl-C or to the time limit, and leaves nothing behind in any case. */
-async function guarded(work: () => Promise<number>): Promise<never> {
-  let timer: NodeJS.Timeout | undefined
-  const stopped = new Promise<number>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolve(130))
-    process.on('uncaughtException', (error) => {
-      console.error(error)
-      resolve(1)
-    })
-    timer = setTimeout(() => {
-      console.error(`The demo took longer than ${timeLimitMs / 1000} s and was stopped in ${[...underWay].join(', ')}.`)
-      resolve(1)
-    }, timeLimitMs)
-  })
-  const code = await Promise.race([work(), stopped]).catch((error: unknown) => {
-    console.error(error)
-    return 1
-  })
-  clearTimeout(timer)
-  for (let step = tidyUp.pop(); step !== undefined; step = tidyUp.pop()) {
-    await Promise.race([step(), sleep(5000)]).catch((error: unknown) => console.error(error))
-  }
-  // What was interrupted may still be waiting for something.
-  process.exit(code)
 }
 
 function argumentsOf(args: string[]): { json: boolean; chosen: readonly Fault[] } {

@@ -3,7 +3,7 @@
  * record and the row.
  */
 import type { BlobChange, IntentStore, NewRow, Platform, RowChange, RowKey, StoredRow } from '../ports.ts'
-import { decodeRecord, encodeRecord } from '../protocol/codec.ts'
+import { type Decoded, decodeRecord, encodeRecord } from '../protocol/codec.ts'
 import { holdsLane, type IntentRecord, isInDoubt, recordFormat } from '../protocol/record.ts'
 import { isSettled } from '../protocol/states.ts'
 
@@ -39,6 +39,9 @@ export interface Ledger {
   isFree(row: StoredRow): Promise<boolean>
 }
 
+/** Texts of records whose meaning is kept at hand: a few more than are worked on at once. */
+const mostKnown = 50
+
 /** Names the row of a record. */
 export function keyOf({ client, scope, key }: RowKey): RowKey {
   return { client, scope, key }
@@ -46,6 +49,25 @@ export function keyOf({ client, scope, key }: RowKey): RowKey {
 
 export function createLedger(store: IntentStore, platform: Platform, leaseMs: number): Ledger {
   const { clock, ids, liveness } = platform
+
+  /** A row is looked at several times before it changes: what its text says is found out once. */
+  const known = new Map<string, Decoded>()
+
+  function decoded(format: number, data: string): Decoded {
+    const found = format === recordFormat ? known.get(data) : undefined
+    if (found !== undefined) return found
+    const read = decodeRecord(format, data)
+    if (format !== recordFormat) return read
+    if (known.size >= mostKnown) known.clear()
+    known.set(data, read)
+    return read
+  }
+
+  /** What could not be read again must not replace what can (P23). Never the case, or a bug: then nothing is written. */
+  function readable(data: string): string {
+    if (decoded(recordFormat, data).ok) return data
+    throw new Error('The changed record could not be read again, so it is not stored.')
+  }
 
   function columns(record: IntentRecord, leased: boolean): NewRow {
     const leaseUntil = leased ? clock.now() + leaseMs : null
@@ -77,9 +99,9 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
 
   return {
     read(row) {
-      const decoded = decodeRecord(row.format, row.data)
-      if (!decoded.ok) return { row, reason: decoded.reason }
-      const { record } = decoded
+      const found = decoded(row.format, row.data)
+      if (!found.ok) return { row, reason: found.reason }
+      const { record } = found
       // A record that does not belong to its row was mixed up by something: never work on it.
       const same =
         record.key === row.key && record.id === row.id && record.scope === row.scope && record.client === row.client
@@ -122,10 +144,4 @@ export function createLedger(store: IntentStore, platform: Platform, leaseMs: nu
 /** What every change is compared with, and whose turn it is, must be of its kind: else nobody could ever change the row. */
 function hasLease({ token, leaseUntil }: StoredRow): boolean {
   return (token === null || typeof token === 'string') && (leaseUntil === null || Number.isFinite(leaseUntil))
-}
-
-/** What could not be read again must not replace what can (P23). Never the case, or a bug: then nothing is written. */
-function readable(data: string): string {
-  if (decodeRecord(recordFormat, data).ok) return data
-  throw new Error('The changed record could not be read again, so it is not stored.')
 }

@@ -285,6 +285,7 @@ export function checkOperation(name: string, operation: OperationOptions): void 
     throw new ConfigError(at, 'name the operation like the server does, e.g. "orders.create"')
   if (operation.dialect !== undefined) checkedDialect(operation.dialect, `${at}.dialect`)
   if (operation.retentionMs !== undefined) duration(operation.retentionMs, `${at}.retentionMs`, 0, 1)
+  if (operation.fingerprint === undefined) return
   try {
     const body = { kind: 'json', text: '{}' } as const
     fingerprint(

@@ -1,5 +1,6 @@
 /** What an earlier run, or a clock that was wrong, left behind: found once per scope and step of the clock (P20, P21, P23, P35). */
 import type { IntentStore, Platform } from '../ports.ts'
+import { undatable } from '../protocol/window.ts'
 import type { Announcer } from './announcer.ts'
 import { isSetAside, type Ledger } from './ledger.ts'
 import type { Resolved } from './options.ts'
@@ -43,7 +44,8 @@ export async function recover(
       if (isActive(row.key) || !(await ledger.isFree(row))) continue
       const { record } = found
       if (record.state.name === 'sending') await runner.step(found, { type: 'recovered' })
-      else if (record.seenAt > platform.clock.now()) await runner.step(found, { type: 'clockSteppedBack' })
+      else if (record.seenAt !== undatable && record.seenAt > platform.clock.now())
+        await runner.step(found, { type: 'clockSteppedBack' })
       else if (row.token !== null) await ledger.commit(found, record, false)
     }
     if (rows.length < pageSize) return

@@ -4,6 +4,7 @@
  */
 import type { IntentStore, Platform, StoredRow, Timer } from '../ports.ts'
 import { MAX_TIMER_MS } from '../protocol/backoff.ts'
+import { toleratedStepMs } from '../protocol/window.ts'
 import type { Announcer } from './announcer.ts'
 import { isSetAside, type Ledger, type Loaded } from './ledger.ts'
 import type { Resolved } from './options.ts'
@@ -14,7 +15,6 @@ const watchMs = 1000
 const longestSleepMs = 60_000
 /** The wait after a look at the store or work on a row that failed; doubled with each that fails again. */
 const afterFailureMs = 1000
-const toleratedStepMs = 1000
 
 export interface Schedule {
   /** Looks as soon as possible. */

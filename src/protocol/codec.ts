@@ -19,8 +19,11 @@ const headers = v.array(v.tuple([token, v.pipe(v.string(), v.regex(/^[^\0\r\n\u0
 const address = v.pipe(v.string(), v.url())
 /** Of a request: one with a password in it is no address that fetch takes. */
 const target = v.pipe(
-  address,
-  v.check((text) => URL.parse(text)?.username === '' && URL.parse(text)?.password === ''),
+  v.string(),
+  v.check((text) => {
+    const url = URL.parse(text)
+    return url?.username === '' && url.password === ''
+  }),
 )
 const maybe = <S extends v.GenericSchema>(schema: S): v.NullableSchema<S, undefined> => v.nullable(schema)
 

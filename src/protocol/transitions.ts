@@ -531,6 +531,7 @@ export const transitions: Table = {
     ...found,
     ...absent,
     ...person,
+    clockSteppedBack: [to('same', 'P35, H40: its age is lost for good', [], [], ['persist'])],
     // Worth knowing: what is not found from now on never happened, and never will (P43).
     expired: [to({ name: 'unknown', because: 'expired_in_doubt' }, 'P43, P57')],
     retryAsked: [

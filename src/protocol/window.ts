@@ -29,6 +29,17 @@ export function clockSteppedBack(record: IntentRecord, times: Times): boolean {
   return times.now < record.seenAt
 }
 
+/** The highest wall time that there is, epoch ms: a record that has seen it is never dated by this device's clock again. */
+export const undatable = 8.64e15
+
+/** A clock may be corrected by so much, ms: within what a window leaves for the transit. */
+export const toleratedStepMs = 1000
+
+/** True when this device's clock reads so far below what the record has seen that it was set back, not corrected. */
+export function hasLostItsClock(record: IntentRecord, times: Times): boolean {
+  return times.now < record.seenAt - toleratedStepMs
+}
+
 /**
  * By how many ms this device's clock has run ahead of the server's since the first hand-over: a jump, say (H53). 0 where
  * it did not, or where that is not known.

@@ -209,12 +209,14 @@ export function settingsOf<Transaction>(options: IdempotentOptions<Transaction>)
   }
   checked('limits.key', () => checkKey('k', key))
   const rules = options.fingerprint ?? {}
-  checked('fingerprint', () =>
-    fingerprint(
-      { method: 'POST', url: 'http://check.invalid/', operation, headers: [], body: { kind: 'none' } },
-      rules,
-    ),
-  )
+  if (options.fingerprint !== undefined) {
+    checked('fingerprint', () =>
+      fingerprint(
+        { method: 'POST', url: 'http://check.invalid/', operation, headers: [], body: { kind: 'none' } },
+        rules,
+      ),
+    )
+  }
   const { publicOrigin = null } = options
   return {
     store: options.store,

@@ -49,6 +49,50 @@ describe('P35: the clock steps back', () => {
     expect(network.writes()).toHaveLength(1)
   })
 
+  it('H40, P35: and it stays so when the clock has passed what the record has seen: no person’s retry is sent either', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(commitThenDrop(server), server.answer)
+    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    clock.jump(-20 * 60 * minute)
+    // A little more than a day: the server has forgotten. By its own clock, the device thinks that it is hours.
+    await pass(25 * 60 * minute)
+    await expect(only.fetch.intents.retry('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
+    await pass(minute)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'age_unknown' })
+    expect(network.writes()).toHaveLength(1)
+  })
+
+  it('H40, P35: an intent that was unknown already when the clock stepped back is not sent again by it', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(commitThenDrop(server), server.answer)
+    const only = tab({ retry: { attempts: 1 } })
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'attempts_spent' })
+    clock.jump(-20 * 60 * minute)
+    await pass(25 * 60 * minute)
+    await expect(only.fetch.intents.retry('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
+    expect(network.writes()).toHaveLength(1)
+  })
+
+  it('P35: a clock that is corrected by a moment costs no intent its age', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(commitThenDrop(server), server.answer)
+    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
+    const write = only.fetch('orders', order('checkout:1'))
+    await write.stored
+    await pass(0)
+    clock.jump(-500)
+    await pass(minute)
+    expect((await write).status).toBe(201)
+    expect(server.total()).toBe(1)
+  })
+
   it('H40, P35: where the server can be asked by key, its date gives the age, and the same key goes on', async () => {
     const { clock, network, tab, pass } = world()
     const server = honestServer()

@@ -4,6 +4,7 @@ import type { EventName, IntentEvent } from '../../src/protocol/events.ts'
 import { historyLimit, type IntentRecord, isInDoubt } from '../../src/protocol/record.ts'
 import type { State } from '../../src/protocol/states.ts'
 import { transition } from '../../src/protocol/transition.ts'
+import { undatable } from '../../src/protocol/window.ts'
 import {
   answer,
   CUT_OFF,
@@ -434,7 +435,7 @@ describe('clocks and windows', () => {
       const years = NOW + 3000 * DAY
       const wrong = inDoubt(state, { seenAt: years, dueAt: years + 5000 })
       const soon = step(wrong, 'clockSteppedBack').record
-      expect(soon).toMatchObject({ dueAt: NOW + POLICY.slowPollMs, seenAt: years })
+      expect(soon).toMatchObject({ dueAt: NOW + POLICY.slowPollMs, seenAt: undatable })
       expect(step(soon, 'clockSteppedBack', { now: NOW + 1000 }).record.dueAt).toBe(NOW + POLICY.slowPollMs)
       expect(step({ ...wrong, dueAt: null }, 'clockSteppedBack').record.dueAt).toBeNull()
     },
