@@ -145,7 +145,8 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     ledger,
     announcer,
     work: (row) => runner.work(row),
-    recover: (scope, isActive) => recover(scope, isActive, { options, store, platform, ledger, announcer, runner }),
+    recover: (scope, isActive, steppedBack) =>
+      recover(scope, isActive, steppedBack, { options, store, platform, ledger, announcer, runner }),
   })
   const waiting = createWaiting(store, platform, ledger, announcer, () => schedule.wake())
   const submitter = createSubmitter({

@@ -99,7 +99,8 @@ async function hops(
       const detail = describe(error)
       return { kind: 'failed', neverDelivered: proves && neverConnected.has(codeOf(error)), detail }
     }
-    context.serverTime.note(new URL(url).origin, response.headers.get('date'))
+    const isProof = context.isProof((name) => response.headers.get(name))
+    context.serverTime.note(new URL(url).origin, response.headers.get('date'), isProof)
     const next = hop < maxRedirects && request.mayFollow() ? redirectTarget(response, url) : null
     if (next !== null && (response.status === 307 || response.status === 308)) {
       discard(response)
@@ -107,7 +108,7 @@ async function hops(
       repeated = true
       continue
     }
-    if (next !== null && response.status === 303 && context.isProof((name) => response.headers.get(name))) {
+    if (next !== null && response.status === 303 && isProof) {
       discard(response)
       done ??= withoutPage(response, url, context)
       const { body: _body, ...rest } = init

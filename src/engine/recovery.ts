@@ -1,6 +1,7 @@
 /** What an earlier run, or a clock that was wrong, left behind: found once per scope and step of the clock (P20, P21, P23, P35). */
 import type { IntentStore, Platform } from '../ports.ts'
-import { undatable } from '../protocol/window.ts'
+import type { IntentRecord } from '../protocol/record.ts'
+import { clockSteppedBack, undatable } from '../protocol/window.ts'
 import type { Announcer } from './announcer.ts'
 import { isSetAside, type Ledger } from './ledger.ts'
 import type { Resolved } from './options.ts'
@@ -24,11 +25,19 @@ export interface RecoveryParts {
 export async function recover(
   scope: string,
   isActive: (key: string) => boolean,
+  steppedBack: boolean,
   { options, store, platform, ledger, announcer, runner }: RecoveryParts,
 ): Promise<void> {
+  const times = { now: platform.clock.now(), serverNow: null }
+  const losesItsClock = (record: IntentRecord): boolean =>
+    record.seenAt !== undatable && (steppedBack || clockSteppedBack(record, times))
+
   let afterSeq = 0
   for (;;) {
-    const rows = await store.list(options.name, { scope, open: true, afterSeq, limit: pageSize })
+    // A clock that was set back concerns everybody who used this device, whoever is signed in: they may be back only when it
+    // has caught up. Nothing of theirs is sent or told (P50).
+    const whose = steppedBack ? {} : { scope }
+    const rows = await store.list(options.name, { ...whose, open: true, afterSeq, limit: pageSize })
     for (const row of rows) {
       afterSeq = row.seq
       const found = ledger.read(row)
@@ -43,9 +52,8 @@ export async function recover(
       }
       if (isActive(row.key) || !(await ledger.isFree(row))) continue
       const { record } = found
-      if (record.state.name === 'sending') await runner.step(found, { type: 'recovered' })
-      else if (record.seenAt !== undatable && record.seenAt > platform.clock.now())
-        await runner.step(found, { type: 'clockSteppedBack' })
+      if (row.scope === scope && record.state.name === 'sending') await runner.step(found, { type: 'recovered' })
+      else if (losesItsClock(record)) await runner.step(found, { type: 'clockSteppedBack' })
       else if (row.token !== null) await ledger.commit(found, record, false)
     }
     if (rows.length < pageSize) return

@@ -41,7 +41,7 @@ export interface ScheduleParts {
   readonly announcer: Announcer
   readonly work: (row: StoredRow) => Promise<void>
   /** Recovery: called once for each scope before its first pass (P21), and again when the wall clock stepped back (P35). */
-  readonly recover: (scope: string, isActive: (key: string) => boolean) => Promise<void>
+  readonly recover: (scope: string, isActive: (key: string) => boolean, steppedBack: boolean) => Promise<void>
 }
 
 export function createSchedule({
@@ -80,6 +80,8 @@ export function createSchedule({
   let failures = 0
   let lookedAt = Number.NEGATIVE_INFINITY
   let clockOffset = clock.now() - clock.monotonic()
+  /** The clock was set back, and what that means for the records is not written down yet. */
+  let isSetBack = false
   let stopped = false
 
   function wake(): void {
@@ -116,10 +118,11 @@ export function createSchedule({
   async function pass(): Promise<number> {
     const scope = options.scope()
     if (scope === null) return longestSleepMs
-    if (clockSteppedBack()) recovered.clear()
-    if (!recovered.has(scope)) {
-      await recover(scope, (key) => active.has(key))
+    if (clockSteppedBack()) isSetBack = true
+    if (isSetBack || !recovered.has(scope)) {
+      await recover(scope, (key) => active.has(key), isSetBack)
       recovered.add(scope)
+      isSetBack = false
     }
     await lookAtWatched(scope)
     const now = clock.now()

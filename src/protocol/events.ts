@@ -79,7 +79,10 @@ export type Local =
   | { readonly type: 'notHandedOver'; readonly detail: string }
   /** Found as sending, and its holder is gone (P20). */
   | { readonly type: 'recovered' }
-  /** Wall time fell below what the record has seen: its due time means nothing any more (P35). */
+  /**
+   * The clock was set back, below what the record has seen or while it rested: its due time means nothing any more, and
+   * what is in doubt is never dated by this device again (P35).
+   */
   | { readonly type: 'clockSteppedBack' }
 
 /** What a person or the app asks for (P45). */

@@ -103,10 +103,12 @@ export const guards: Readonly<Record<GuardName, Question>> = {
   /**
    * What is heard now was asked so late that no copy can still be under way (P43), if asking took no longer than an
    * attempt may. An earlier life of this device cannot have sent after the record was made (P11), and time that the
-   * device's clock only jumped over did not pass (H53).
+   * device's clock only jumped over did not pass (H53): where no server's clock says how much that was, nobody knows.
    */
   afterTransit: (record, _event, { policy, times }) => {
-    const passedMs = times.now - (record.lastHandOverAt ?? record.createdAt) - clockGainMs(record, times)
+    const gainMs = clockGainMs(record, times)
+    if (gainMs === null) return false
+    const passedMs = times.now - (record.lastHandOverAt ?? record.createdAt) - gainMs
     return passedMs > policy.transitMs + policy.attemptTimeoutMs
   },
   voidForRefusal: purposeIs('refusal'),

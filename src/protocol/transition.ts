@@ -6,7 +6,7 @@ import { type ActionLine, type HistoryLine, type IntentRecord, isInDoubt, withHi
 import type { Monitor, State } from './states.ts'
 import { type Next, type Rule, transitions } from './transitions.ts'
 import { updates } from './updates.ts'
-import { hasLostItsClock, type Times, undatable, windowEndsInMs } from './window.ts'
+import { clockSteppedBack, type Times, undatable, windowEndsInMs } from './window.ts'
 
 /** What an event leads to. */
 export interface Step {
@@ -82,7 +82,7 @@ const actions: Partial<Record<EventName, ActionLine['action']>> = {
 
 /** Writes down what happened (P45, P51), and the highest wall time seen (P35). */
 function remembered(next: IntentRecord, before: IntentRecord, event: IntentEvent, { times }: Context): IntentRecord {
-  const seenAt = seenBy(next, times)
+  const seenAt = seenBy(next, event, times)
   const action = actions[event.type]
   if (action !== undefined) {
     const note = 'note' in event ? event.note : undefined
@@ -106,8 +106,9 @@ function remembered(next: IntentRecord, before: IntentRecord, event: IntentEvent
  * The highest wall time seen. A record in doubt that has met a clock which stepped back can never again be dated by this
  * device: once that clock has passed the mark, nothing would tell that the age is too small (P35, H40).
  */
-function seenBy(record: IntentRecord, times: Times): number {
-  return isInDoubt(record) && hasLostItsClock(record, times) ? undatable : Math.max(record.seenAt, times.now)
+function seenBy(record: IntentRecord, event: IntentEvent, times: Times): number {
+  const isLost = event.type === 'clockSteppedBack' || clockSteppedBack(record, times)
+  return isInDoubt(record) && isLost ? undatable : Math.max(record.seenAt, times.now)
 }
 
 function attemptNumber({ state }: IntentRecord): number | undefined {

@@ -64,7 +64,8 @@ export interface ClassifyContext {
 /** The verdict on one attempt. */
 export function classify(exchange: Exchange, context: ClassifyContext): Verdict {
   const verdict = judged(exchange, context)
-  return exchange.kind === 'answered' && exchange.repeated ? { ...verdict, repeated: true } : verdict
+  const isRepeated = exchange.kind === 'answered' && (exchange.repeated || exchange.redirected)
+  return isRepeated ? { ...verdict, repeated: true } : verdict
 }
 
 function judged(exchange: Exchange, context: ClassifyContext): Verdict {

@@ -19,14 +19,18 @@ export function ageMs(record: IntentRecord, times: Times): number | null {
   if (first === null) return 0
   const byServer =
     first.serverAt === null || times.serverNow === null ? null : Math.max(0, times.serverNow - first.serverAt)
-  if (clockSteppedBack(record, times)) return byServer
+  // A clock that was set back tells too small an age, if any: alone it is none.
+  if (byServer === null && clockSteppedBack(record, times)) return null
   // Two clocks that disagree: the larger age is the safe one.
   return Math.max(0, times.now - first.at, byServer ?? 0)
 }
 
-/** True when this device's clock reads below the highest wall time that the record has seen. */
+/**
+ * True when this device's clock reads so far below the highest wall time that the record has seen that it was set back,
+ * and not merely corrected.
+ */
 export function clockSteppedBack(record: IntentRecord, times: Times): boolean {
-  return times.now < record.seenAt
+  return times.now < record.seenAt - toleratedStepMs
 }
 
 /** The highest wall time that there is, epoch ms: a record that has seen it is never dated by this device's clock again. */
@@ -35,18 +39,13 @@ export const undatable = 8.64e15
 /** A clock may be corrected by so much, ms: within what a window leaves for the transit. */
 export const toleratedStepMs = 1000
 
-/** True when this device's clock reads so far below what the record has seen that it was set back, not corrected. */
-export function hasLostItsClock(record: IntentRecord, times: Times): boolean {
-  return times.now < record.seenAt - toleratedStepMs
-}
-
 /**
- * By how many ms this device's clock has run ahead of the server's since the first hand-over: a jump, say (H53). 0 where
- * it did not, or where that is not known.
+ * By how many ms this device's clock has run ahead of the server's since the first hand-over: a jump, say (H53). Null where
+ * the server's clock at either time is not known.
  */
-export function clockGainMs(record: IntentRecord, { now, serverNow }: Times): number {
+export function clockGainMs(record: IntentRecord, { now, serverNow }: Times): number | null {
   const first = firstHandOver(record)
-  if (first === null || first.serverAt === null || serverNow === null) return 0
+  if (first === null || first.serverAt === null || serverNow === null) return null
   return Math.max(0, now - first.at - (serverNow - first.serverAt))
 }
 

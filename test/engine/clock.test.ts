@@ -79,6 +79,63 @@ describe('P35: the clock steps back', () => {
     expect(network.writes()).toHaveLength(1)
   })
 
+  it('H40, P35: nor one that had rested for longer than the clock stepped back by', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(commitThenDrop(server), server.answer)
+    const only = tab({ retry: { attempts: 1 } })
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(10 * 60 * minute)
+    clock.jump(-7 * 60 * minute)
+    await pass(15 * 60 * minute)
+    await expect(only.fetch.intents.retry('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
+    expect(network.writes()).toHaveLength(1)
+  })
+
+  it('H40, P35, P50: nor what belongs to somebody who is back only when the clock has caught up', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(commitThenDrop(server), server.answer)
+    let who = 'bob'
+    const only = tab({ scope: () => who, retry: { baseMs: 5000, capMs: 5000 } })
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(0)
+    who = 'alice'
+    only.fetch.authChanged()
+    await pass(minute)
+    clock.jump(-10 * 60 * minute)
+    await pass(25 * 60 * minute)
+    who = 'bob'
+    only.fetch.authChanged()
+    await pass(5 * minute)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'age_unknown' })
+    expect(network.writes()).toHaveLength(1)
+  })
+
+  it('P35: an old date of a gateway does not make an intent younger than it is', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    const date = serverClock(clock)
+    const stale = date()
+    network.script(
+      dated(date, server.answer),
+      commitThenDrop(server),
+      answer(503, { date: stale }),
+      dated(date, server.answer),
+    )
+    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
+    await pass(60 * minute)
+    await only.fetch('orders', order('warm-up', { n: 0 })).stored
+    await pass(0)
+    await only.fetch('orders', order('checkout:1')).stored
+    await pass(5000)
+    clock.jump(-30 * minute)
+    await pass(minute)
+    const [, , ...later] = network.writes()
+    for (const { age } of later) expect(Number(age)).toBeLessThan(120)
+    expect(server.total()).toBe(2)
+  })
+
   it('P35: a clock that is corrected by a moment costs no intent its age', async () => {
     const { clock, network, tab, pass } = world()
     const server = honestServer()

@@ -399,7 +399,7 @@ describe('clocks and windows', () => {
   })
 
   it('P35: an attempt during which the clock stepped back is asked about before it is given up', () => {
-    const back = firstAttempt({ seenAt: NOW + 1 })
+    const back = firstAttempt({ seenAt: NOW + 1001 })
     for (const name of ['ambiguous', 'inProgress', 'recovered'] as const) {
       expect(step(back, name).record).toMatchObject({
         state: { name: 'waiting', because: 'clock_stepped_back' },
@@ -675,13 +675,16 @@ describe('reconcile (P43)', () => {
   })
 
   it('P43, H57: not found after the key was forgotten, and after the transit: cancelled; sooner, or the other way round: not', () => {
-    const later = { now: NOW + 2 * DAY }
-    const forgotten = step(inDoubt(unknown), 'expired', later).record
+    const later = { now: NOW + 2 * DAY, serverNow: NOW + 2 * DAY }
+    const forgotten = step(inDoubt(unknown, { doubt: { at: NOW, serverAt: NOW } }), 'expired', later).record
     expect(forgotten.state).toEqual({ name: 'unknown', because: 'expired_in_doubt' })
+    // By the device's clock alone, nobody knows whether that time has passed or was only jumped over.
+    nothing(forgotten, 'absent', { now: NOW + 2 * DAY })
     expect(inCase(forgotten, 'absent', later)).toEqual({ name: 'cancelled', because: 'reconciled_absent' })
     const transit = POLICY.transitMs + POLICY.attemptTimeoutMs
-    nothing(forgotten, 'absent', { now: NOW + transit, policy: PLAIN })
-    expect(inCase(forgotten, 'absent', { now: NOW + transit + 1, policy: PLAIN })).toMatchObject({ name: 'cancelled' })
+    nothing(forgotten, 'absent', { now: NOW + transit, serverNow: NOW + transit, policy: PLAIN })
+    const over = { now: NOW + transit + 1, serverNow: NOW + transit + 1, policy: PLAIN }
+    expect(inCase(forgotten, 'absent', over)).toMatchObject({ name: 'cancelled' })
     // Work that was still going on when the app looked may have ended since: only what is heard afterwards counts.
     const voiding = step(inDoubt(unknown), 'absent').record
     expect(inCase(voiding, 'expired', later)).toEqual({ name: 'unknown', because: 'expired_in_doubt' })
@@ -691,10 +694,12 @@ describe('reconcile (P43)', () => {
     const derived = record({
       state: { name: 'unknown', because: 'expired_in_doubt' },
       since: NOW - 2 * DAY,
-      doubt: { at: NOW - 2 * DAY, serverAt: null },
+      doubt: { at: NOW - 2 * DAY, serverAt: NOW - 2 * DAY },
     })
-    nothing(derived, 'absent', { now: NOW + 90_000 })
-    expect(inCase(derived, 'absent', { now: NOW + 90_001 })).toMatchObject({ name: 'cancelled' })
+    nothing(derived, 'absent', { now: NOW + 90_000, serverNow: NOW + 90_000 })
+    expect(inCase(derived, 'absent', { now: NOW + 90_001, serverNow: NOW + 90_001 })).toMatchObject({
+      name: 'cancelled',
+    })
   })
 
   it('H57, H53: time that the clock only jumped over has not passed', () => {

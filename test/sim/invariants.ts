@@ -62,6 +62,8 @@ export interface HeardAnswer {
   readonly proof: boolean
   readonly replayed: boolean
   readonly retryAfterMs: number | null
+  /** A redirect that stays on the same origin. */
+  readonly followable: boolean
 }
 
 /** Everything known about one key. */
@@ -96,7 +98,7 @@ interface Life {
   /** Actions that were recorded when a stored failure was heard: from then on it is not sent by itself. */
   stoppedAt: number | null
   /** Who was answered by a redirect, and may follow it. */
-  redirected: string | null
+  redirected: { readonly holder: string; readonly at: number } | null
   removed: boolean
 }
 
@@ -260,6 +262,8 @@ export function createWatch(setting: Setting, time: Timeline, truth: Truth, reme
       life.spent = 0
       life.spentActions = record.actions.length
     }
+    if (record.state.name === 'abandoned' && record.state.freed && !forced.has(row.id))
+      violated('I3', `the name ${row.id} is free for another key although nobody gave it up by force`)
     if (record.spent > setting.attempts) violated('I12', `${row.id} has spent ${record.spent} attempts`)
     // Marked as it was when the mark was made, which may have been long before it could be stored.
     if (record.state.name === 'sending') life.firstSentAt ??= server.now() - (device.now() - record.state.attempt.at)
@@ -357,14 +361,16 @@ export function createWatch(setting: Setting, time: Timeline, truth: Truth, reme
       violated('I12', `${row.id} is sent again although its failure is stored`)
     if (life.sends > mostSends) violated('I12', `${row.id} is sent ${life.sends} times`)
     // A redirect that is followed is part of an attempt: what became of the record meanwhile is not known in its tick.
-    const isFollowing = life.redirected === holder
+    const { redirected } = life
     life.redirected = null
-    if (isFollowing) return life.key
-    if (row.state !== 'sending' || row.token?.startsWith(`${holder}.`) !== true || life.removed)
-      violated('I5', `${row.id} is sent by ${holder} while on disk it is ${row.state} under ${row.token ?? 'no lease'}`)
     const record = recordOf(row)
     if (record?.sendBefore != null && device.now() >= record.sendBefore)
       violated('I18', `${row.id} is sent ${device.now() - record.sendBefore} ms after its send-by time`)
+    if (redirected?.holder === holder && redirected.at === device.monotonic()) return life.key
+    if (row.leaseUntil !== null && row.leaseUntil <= device.now())
+      violated('I5', `${row.id} is sent by ${holder} although its lease is over`)
+    if (row.state !== 'sending' || row.token?.startsWith(`${holder}.`) !== true || life.removed)
+      violated('I5', `${row.id} is sent by ${holder} while on disk it is ${row.state} under ${row.token ?? 'no lease'}`)
     checkLane(row)
     return life.key
   }
@@ -469,11 +475,11 @@ export function createWatch(setting: Setting, time: Timeline, truth: Truth, reme
     forceAsked: (intent) => void forced.add(intent),
     leaving,
     left,
-    heard(key, holder, { status, proof, replayed, retryAfterMs }) {
+    heard(key, holder, { status, proof, replayed, retryAfterMs, followable }) {
       const life = lives.get(key)
       if (life === undefined) return
       if (unspent.has(status)) life.spent--
-      life.redirected = status === 307 ? holder : null
+      life.redirected = status === 307 && followable ? { holder, at: device.monotonic() } : null
       if (status >= 500 && proof && replayed && !shaky.has(holder)) {
         life.stoppedAt = recordOf(life.row)?.actions.length ?? null
       }
@@ -577,7 +583,7 @@ function detailOf(record: IntentRecord | null): string {
 }
 
 /** The key that a request carries, in its header or in its address. */
-export function keyOf(headers: Headers, url: string): string | null {
+function keyOf(headers: Headers, url: string): string | null {
   const given = headers.get('idempotency-key')
   if (given !== null) return given
   const [, place, , key] = new URL(url).pathname.split('/')

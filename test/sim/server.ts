@@ -280,6 +280,6 @@ export function tagOf(user: string): string {
 }
 
 /** The process is gone: whoever asked sees a broken connection. */
-export class ProcessDied extends Error {
+class ProcessDied extends Error {
   override readonly name = 'ProcessDied'
 }

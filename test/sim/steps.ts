@@ -8,7 +8,7 @@ import { intentHeader, origin, type Seat, type World } from './world.ts'
 const noticedWithinMs = 130_000
 
 /** Name of the lane of `till-…` intents. */
-export const lane = 'till'
+const lane = 'till'
 
 /** Does one step; resolves when time has passed, where it is about that. */
 export async function perform(world: World, step: Step): Promise<void> {

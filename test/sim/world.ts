@@ -116,6 +116,7 @@ export function createWorld(setting: Setting, told: (line: string) => void): Wor
         status,
         proof: network.isGenuine(answer) && (status < 300 || answer.headers.has('idempotency-expires')),
         replayed: answer.headers.has('idempotent-replayed'),
+        followable: answer.headers.get('location')?.startsWith(origin) === true,
         retryAfterMs: answer.headers.has('retry-after') ? Number(answer.headers.get('retry-after')) * 1000 : null,
       })
     }

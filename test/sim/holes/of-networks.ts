@@ -202,7 +202,7 @@ export const ofNetworks: readonly Hole[] = [
       edits: [
         {
           file: 'src/engine/http.ts',
-          find: 'response.status === 303 && context.isProof((name) => response.headers.get(name))',
+          find: 'response.status === 303 && isProof',
           replace: 'response.status === 303',
         },
       ],

@@ -61,7 +61,7 @@ export const ofAnswers: readonly Mutant[] = [
     edits: [
       {
         file: 'src/engine/http.ts',
-        find: 'if (next !== null && response.status === 303 && context.isProof((name) => response.headers.get(name))) {',
+        find: 'if (next !== null && response.status === 303 && isProof) {',
         replace: 'if (next !== null && response.status === 303) {',
       },
     ],

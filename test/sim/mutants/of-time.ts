@@ -36,8 +36,8 @@ export const ofTime: readonly Mutant[] = [
     'a clock that stepped back is believed',
     'P35, H40',
     window,
-    '  return times.now < record.seenAt\n',
-    '  return false && times.now < record.seenAt\n',
+    '  return times.now < record.seenAt - toleratedStepMs',
+    '  return times.now < record.seenAt - 100 * 365 * 86_400_000',
   ),
   fault(
     'intents are forgotten at once',
