@@ -23,7 +23,8 @@ it('at least 40 faults are planted, each under a name of its own', () => {
 it.each(mutants)('$name: the source still holds what it edits, exactly once', async ({ edits }) => {
   for (const file of new Set(edits.map((edit) => edit.file))) {
     const own = edits.filter((edit) => edit.file === file)
-    expect(edited(await readFile(file, 'utf8'), own)).not.toContain(own[0]?.find)
+    const text = await readFile(file, 'utf8')
+    expect(edited(text, own)).not.toBe(text)
   }
 })
 
