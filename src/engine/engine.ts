@@ -19,7 +19,7 @@ import { checkOperation, type OperationOptions, type Resolved } from './options.
 import { createOrigins } from './origins.ts'
 import { answerOrThrow, outcomeOf, stillOpen } from './outcome.ts'
 import { createPolicies } from './policies.ts'
-import { recover } from './recovery.ts'
+import { type RecoveryParts, recover, recoverFromStep } from './recovery.ts'
 import { createRunner, type Runner } from './runner.ts'
 import { createSchedule, type Schedule } from './schedule.ts'
 import { serverTime } from './server-time.ts'
@@ -138,6 +138,7 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     defer: (key, ms) => schedule.defer(key, ms),
     hasWaited: (key) => schedule.hasWaited(key),
   })
+  const recovery: RecoveryParts = { options, store, platform, ledger, announcer, runner }
   const schedule: Schedule = createSchedule({
     options,
     store,
@@ -145,8 +146,8 @@ export function createEngine({ options, store, platform, autoStart, ownsStore }:
     ledger,
     announcer,
     work: (row) => runner.work(row),
-    recover: (scope, isActive, steppedBack) =>
-      recover(scope, isActive, steppedBack, { options, store, platform, ledger, announcer, runner }),
+    recover: (scope, isActive) => recover(scope, isActive, recovery),
+    recoverFromStep: (isActive) => recoverFromStep(isActive, recovery),
   })
   const waiting = createWaiting(store, platform, ledger, announcer, () => schedule.wake())
   const submitter = createSubmitter({

@@ -41,7 +41,9 @@ export interface ScheduleParts {
   readonly announcer: Announcer
   readonly work: (row: StoredRow) => Promise<void>
   /** Recovery: called once for each scope before its first pass (P21), and again when the wall clock stepped back (P35). */
-  readonly recover: (scope: string, isActive: (key: string) => boolean, steppedBack: boolean) => Promise<void>
+  readonly recover: (scope: string, isActive: (key: string) => boolean) => Promise<void>
+  /** The same for everybody: called when the wall clock was set back (P35). */
+  readonly recoverFromStep: (isActive: (key: string) => boolean) => Promise<void>
 }
 
 export function createSchedule({
@@ -52,6 +54,7 @@ export function createSchedule({
   announcer,
   work,
   recover,
+  recoverFromStep,
 }: ScheduleParts): Schedule {
   const { clock, ids } = platform
   const active = new Map<string, Promise<void>>()
@@ -119,10 +122,14 @@ export function createSchedule({
     const scope = options.scope()
     if (scope === null) return longestSleepMs
     if (clockSteppedBack()) isSetBack = true
-    if (isSetBack || !recovered.has(scope)) {
-      await recover(scope, (key) => active.has(key), isSetBack)
-      recovered.add(scope)
+    if (isSetBack) {
+      await recoverFromStep((key) => active.has(key))
+      recovered.clear()
       isSetBack = false
+    }
+    if (!recovered.has(scope)) {
+      await recover(scope, (key) => active.has(key))
+      recovered.add(scope)
     }
     await lookAtWatched(scope)
     const now = clock.now()

@@ -1,5 +1,6 @@
 /** Wall clocks jump and devices sleep (P35, H40, H53). */
 import { describe, expect, it } from 'vitest'
+import type { Note } from '../../src/engine/observer.ts'
 import { formatHttpDate } from '../../src/protocol/http-date.ts'
 import {
   type Answer,
@@ -7,10 +8,14 @@ import {
   broken,
   commitThenDrop,
   day,
+  type HonestServer,
   hangs,
   honestServer,
   order,
+  origin,
+  type Tab,
   type TabOptions,
+  type World,
   world,
 } from '../support/world.ts'
 
@@ -35,14 +40,20 @@ function dated(date: () => string, inner: Answer): Answer {
   }
 }
 
+/** `checkout:1` was executed at the first attempt, whose answer was lost. */
+async function lostAnswer(options: TabOptions): Promise<World & { readonly only: Tab; readonly server: HonestServer }> {
+  const w = world()
+  const server = honestServer()
+  w.network.script(commitThenDrop(server), server.answer)
+  const only = w.tab(options)
+  await only.fetch('orders', order('checkout:1')).stored
+  await w.pass(0)
+  return { ...w, only, server }
+}
+
 describe('P35: the clock steps back', () => {
   it('H40: in doubt with an age that nobody knows, it is not sent: unknown', async () => {
-    const { clock, network, tab, pass } = world()
-    const server = honestServer()
-    network.script(commitThenDrop(server), server.answer)
-    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
-    await only.fetch('orders', order('checkout:1')).stored
-    await pass(0)
+    const { clock, network, only, pass } = await lostAnswer({ retry: { baseMs: 5000, capMs: 5000 } })
     clock.jump(-10 * minute)
     await pass(30 * minute)
     expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'age_unknown' })
@@ -50,12 +61,7 @@ describe('P35: the clock steps back', () => {
   })
 
   it('H40, P35: and it stays so when the clock has passed what the record has seen: no person’s retry is sent either', async () => {
-    const { clock, network, tab, pass } = world()
-    const server = honestServer()
-    network.script(commitThenDrop(server), server.answer)
-    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
-    await only.fetch('orders', order('checkout:1')).stored
-    await pass(0)
+    const { clock, network, only, pass } = await lostAnswer({ retry: { baseMs: 5000, capMs: 5000 } })
     clock.jump(-20 * 60 * minute)
     // A little more than a day: the server has forgotten. By its own clock, the device thinks that it is hours.
     await pass(25 * 60 * minute)
@@ -66,12 +72,7 @@ describe('P35: the clock steps back', () => {
   })
 
   it('H40, P35: an intent that was unknown already when the clock stepped back is not sent again by it', async () => {
-    const { clock, network, tab, pass } = world()
-    const server = honestServer()
-    network.script(commitThenDrop(server), server.answer)
-    const only = tab({ retry: { attempts: 1 } })
-    await only.fetch('orders', order('checkout:1')).stored
-    await pass(0)
+    const { clock, network, only, pass } = await lostAnswer({ retry: { attempts: 1 } })
     expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'attempts_spent' })
     clock.jump(-20 * 60 * minute)
     await pass(25 * 60 * minute)
@@ -80,11 +81,7 @@ describe('P35: the clock steps back', () => {
   })
 
   it('H40, P35: nor one that had rested for longer than the clock stepped back by', async () => {
-    const { clock, network, tab, pass } = world()
-    const server = honestServer()
-    network.script(commitThenDrop(server), server.answer)
-    const only = tab({ retry: { attempts: 1 } })
-    await only.fetch('orders', order('checkout:1')).stored
+    const { clock, network, only, pass } = await lostAnswer({ retry: { attempts: 1 } })
     await pass(10 * 60 * minute)
     clock.jump(-7 * 60 * minute)
     await pass(15 * 60 * minute)
@@ -93,13 +90,11 @@ describe('P35: the clock steps back', () => {
   })
 
   it('H40, P35, P50: nor what belongs to somebody who is back only when the clock has caught up', async () => {
-    const { clock, network, tab, pass } = world()
-    const server = honestServer()
-    network.script(commitThenDrop(server), server.answer)
     let who = 'bob'
-    const only = tab({ scope: () => who, retry: { baseMs: 5000, capMs: 5000 } })
-    await only.fetch('orders', order('checkout:1')).stored
-    await pass(0)
+    const { clock, network, only, pass } = await lostAnswer({
+      scope: () => who,
+      retry: { baseMs: 5000, capMs: 5000 },
+    })
     who = 'alice'
     only.fetch.authChanged()
     await pass(minute)
@@ -112,41 +107,52 @@ describe('P35: the clock steps back', () => {
     expect(network.writes()).toHaveLength(1)
   })
 
+  it('P50: what cannot be read is not named to somebody else when the clock steps back', async () => {
+    let who = 'bob'
+    const { clock, only, pass } = await lostAnswer({ scope: () => who, retry: { attempts: 1 } })
+    const [row] = await only.store.list(origin, { scope: 'bob', limit: 1 })
+    if (row === undefined) throw new Error('it is not stored')
+    await only.store.update({ ...row, data: '{' }, { revision: row.revision, token: row.token })
+    who = 'alice'
+    only.fetch.authChanged()
+    await pass(minute)
+    const heard: Note[] = []
+    only.fetch.subscribe((note) => heard.push(note))
+    clock.jump(-10 * minute)
+    await pass(5 * minute)
+    expect(heard).toEqual([])
+    who = 'bob'
+    only.fetch.authChanged()
+    await pass(minute)
+    expect(heard).toContainEqual(expect.objectContaining({ code: 'record_set_aside', intentId: 'checkout:1' }))
+  })
+
   it('P35: an old date of a gateway does not make an intent younger than it is', async () => {
     const { clock, network, tab, pass } = world()
     const server = honestServer()
     const date = serverClock(clock)
     const stale = date()
-    network.script(
-      dated(date, server.answer),
-      commitThenDrop(server),
-      answer(503, { date: stale }),
-      dated(date, server.answer),
-    )
-    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
     await pass(60 * minute)
+    network.script(dated(date, server.answer), commitThenDrop(server), answer(503, { date: stale }))
+    const only = tab({ retry: { attempts: 2, baseMs: 5000, capMs: 5000 } })
     await only.fetch('orders', order('warm-up', { n: 0 })).stored
     await pass(0)
     await only.fetch('orders', order('checkout:1')).stored
-    await pass(5000)
-    clock.jump(-30 * minute)
     await pass(minute)
-    const [, , ...later] = network.writes()
-    for (const { age } of later) expect(Number(age)).toBeLessThan(120)
+    expect(await only.fetch.intents.get('checkout:1')).toMatchObject({ state: 'unknown', detail: 'attempts_spent' })
+    clock.jump(-20 * 60 * minute)
+    // The server has forgotten. By the gateway's date, half an hour would be left.
+    await pass(24.5 * 60 * minute)
+    await expect(only.fetch.intents.retry('checkout:1')).rejects.toMatchObject({ code: 'not_possible' })
+    expect(network.writes()).toHaveLength(3)
     expect(server.total()).toBe(2)
   })
 
   it('P35: a clock that is corrected by a moment costs no intent its age', async () => {
-    const { clock, network, tab, pass } = world()
-    const server = honestServer()
-    network.script(commitThenDrop(server), server.answer)
-    const only = tab({ retry: { baseMs: 5000, capMs: 5000 } })
-    const write = only.fetch('orders', order('checkout:1'))
-    await write.stored
-    await pass(0)
+    const { clock, only, pass, server } = await lostAnswer({ retry: { baseMs: 5000, capMs: 5000 } })
     clock.jump(-500)
     await pass(minute)
-    expect((await write).status).toBe(201)
+    expect((await only.fetch('orders', order('checkout:1'))).status).toBe(201)
     expect(server.total()).toBe(1)
   })
 
