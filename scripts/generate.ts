@@ -1,7 +1,7 @@
 /**
- * Writes the generated blocks of README.md and docs/verification.md: what stands between `<!-- generated:NAME -->` and `<!-- /generated:NAME -->`,
- * and the module of the SQL migrations. With `--check`, writes nothing and exits with 1 when something is stale, and
- * says what. Another document can be named.
+ * Writes the generated blocks of README.md and docs/verification.md: what stands between `<!-- generated:NAME -->` and
+ * `<!-- /generated:NAME -->`, and the module of the SQL migrations. With `--check`, writes nothing and exits with 1 when
+ * something is stale, and says what. Another document can be named in place of README.md.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'

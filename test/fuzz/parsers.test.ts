@@ -17,7 +17,7 @@ import { parseTimestamp } from '../../src/protocol/timestamp.ts'
 import { readAccepted } from '../../src/protocol/verdict.ts'
 import { type MonitorDocument, readMonitor } from '../../src/protocol/wire.ts'
 import { answered, judge } from '../support/exchanges.ts'
-import { answer, inDoubt, MONITOR, NOW, record } from '../support/machine.ts'
+import { FULL, inDoubt, MONITOR, NOW } from '../support/machine.ts'
 import { anyDamage, damaged, oddValue, wildJson, wildText } from './junk.ts'
 import { runs } from './runs.ts'
 
@@ -188,27 +188,14 @@ describe('P28, P32: junk on the wire is not understood, and nothing throws', () 
 })
 
 describe('P23: junk in the store is damage, newer, or a record that can be worked on', () => {
-  const full = record({
-    fingerprint: { version: '1', digest: 'ab'.repeat(32), rules: { omit: ['/meta'], version: '2' } },
-    lane: { lane: 'l', kind: 'named' },
-    since: NOW,
-    sendBefore: NOW,
-    doubt: { at: NOW, serverAt: NOW },
-    lastHandOverAt: NOW,
-    answer: answer(),
-    settledAt: NOW,
-    acknowledgedAt: NOW,
-    history: [{ at: NOW, event: 'due', attempt: 1, status: 200, detail: 'x' }],
-    actions: [{ at: NOW, action: 'resolve', note: 'x' }],
-  })
   const states = fc.constantFrom(
-    full.state,
+    FULL.state,
     { name: 'processing' as const, monitor: MONITOR },
     { name: 'unknown' as const, because: 'window_over' as const },
   )
   const brokenRecord = fc
     .tuple(states, anyDamage)
-    .map(([state, damage]) => JSON.stringify(damaged({ ...full, state }, damage)))
+    .map(([state, damage]) => JSON.stringify(damaged({ ...FULL, state }, damage)))
 
   it('P23: decoding never throws, and what it accepts is written and read again unchanged', () => {
     fc.assert(

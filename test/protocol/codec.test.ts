@@ -2,22 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { decodeRecord, encodeRecord } from '../../src/protocol/codec.ts'
 import { type IntentRecord, recordFormat } from '../../src/protocol/record.ts'
 import type { State } from '../../src/protocol/states.ts'
-import { answer, MONITOR, NOW, record, sending } from '../support/machine.ts'
-
-/** Every member has a value, so that every member can be damaged. */
-const FULL: IntentRecord = record({
-  fingerprint: { version: '1', digest: 'ab'.repeat(32), rules: { omit: ['/meta'], version: '2' } },
-  lane: { lane: 'l', kind: 'named' },
-  since: NOW,
-  sendBefore: NOW,
-  doubt: { at: NOW, serverAt: NOW },
-  lastHandOverAt: NOW,
-  answer: answer(),
-  settledAt: NOW,
-  acknowledgedAt: NOW,
-  history: [{ at: NOW, event: 'due', attempt: 1, status: 200, detail: 'x' }],
-  actions: [{ at: NOW, action: 'resolve', note: 'x' }],
-})
+import { FULL, MONITOR, NOW, record, sending } from '../support/machine.ts'
 
 const STATES: readonly State[] = [
   { name: 'queued' },

@@ -5,7 +5,6 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'esbuild'
-import { sourceAliases } from '../../scripts/entries.ts'
 
 /** An edit of one source file: the text must be there exactly once. */
 export interface Edit {
@@ -31,7 +30,6 @@ export async function bundle(outfile: string, edits: readonly Edit[] = [], progr
     format: 'esm',
     target: 'node22',
     logLevel: 'silent',
-    alias: Object.fromEntries(Object.entries(sourceAliases)),
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     plugins: [editing(edits)],
   })

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 
 /** Worlds are short-lived: with more room for the young, fewer of them are carried on for nothing. */
 const youngGeneration = '--max-semi-space-size=64'
+
 /** Of what it complains about, so much is kept. */
 const mostComplaint = 4000
 

@@ -1,5 +1,5 @@
 /** A schedule from a seed: a setting, and steps that are likely to meet each other in the wrong moment. */
-import { type Chance, chance } from './chance.ts'
+import { type Chance, chance } from '../support/chance.ts'
 import type {
   Content,
   Fate,

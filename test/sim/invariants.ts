@@ -92,9 +92,9 @@ interface Life {
   firstSentAt: number | null
   /** Sends that count against the limit, since a person last had a say, and the actions recorded then. */
   spent: number
+  spentActions: number
   /** Revision of the record under which it was last sent. */
   attempt: number | null
-  spentActions: number
   /** Actions that were recorded when a stored failure was heard: from then on it is not sent by itself. */
   stoppedAt: number | null
   /** Who was answered by a redirect, and may follow it. */
@@ -150,7 +150,7 @@ export interface Watch {
   threw(error: unknown, intent: string | null): void
   /** Everything has come to rest: intents have ended or `waits` for a person; or, when people had their say, have `ended`. */
   atEnd(rest: 'waits' | 'ended'): void
-  /** The key of an intent's newest record, in any scope. */
+  /** Everything that was ever stored, by key. */
   lives(): ReadonlyMap<string, Pick<Life, 'key' | 'intent' | 'scope' | 'row' | 'removed'>>
 }
 
@@ -207,7 +207,8 @@ export function createWatch(setting: Setting, time: Timeline, truth: Truth, reme
   function inserted(row: StoredRow): void {
     const before = newest(row.scope, row.id)
     if (before !== undefined && before.key !== row.key) {
-      const { state, removed } = { state: before.row.state, removed: before.removed }
+      const { removed } = before
+      const { state } = before.row
       const freed = state === 'abandoned' && forced.has(row.id)
       if (freed) nextEra(row)
       if (!removed && !freed && state !== 'rejected' && state !== 'cancelled')

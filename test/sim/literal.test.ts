@@ -1,7 +1,7 @@
 /** What is pasted into a test is the schedule itself. */
 import { transform } from 'esbuild'
 import { expect, test } from 'vitest'
-import { seedOf } from './chance.ts'
+import { seedOf } from '../support/chance.ts'
 import { generate } from './generate.ts'
 import { literalOf } from './literal.ts'
 import { plainSetting, type Schedule } from './schedule.ts'

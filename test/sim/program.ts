@@ -2,7 +2,7 @@
  * The simulator's process: runs schedules of one seed, one after the other, and says on its standard output, as lines of
  * JSON, how far it is and what it found.
  */
-import { seedOf } from './chance.ts'
+import { seedOf } from '../support/chance.ts'
 import { generate } from './generate.ts'
 import type { Violation } from './invariants.ts'
 import { run } from './run.ts'

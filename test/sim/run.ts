@@ -80,10 +80,7 @@ async function calm(world: World): Promise<void> {
   world.chooseAccount(null)
   for (const user of users) world.renew(user)
   await server.mend()
-  if (!world.online()) {
-    world.watch.hinted(true)
-    world.hint(true)
-  }
+  if (!world.online()) world.hint(true)
   // What was frozen on its way into the store is there before anybody looks; what was slow comes a round later.
   await time.advance(100)
   for (let round = 0; round < 3; round++) for (const user of users) await untilAtRest(world, user)

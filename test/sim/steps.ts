@@ -55,7 +55,6 @@ export async function perform(world: World, step: Step): Promise<void> {
     case 'heal':
       return network.partition(false)
     case 'hint':
-      watch.hinted(step.online)
       return world.hint(step.online)
     case 'lose-storage':
       return world.loseStorage()

@@ -7,7 +7,7 @@ import { ietf } from '../../src/protocol/dialects/ietf.ts'
 import { none } from '../../src/protocol/dialects/none.ts'
 import { samekey } from '../../src/protocol/dialects/samekey.ts'
 import { stripe } from '../../src/protocol/dialects/stripe.ts'
-import { type Chance, chance } from './chance.ts'
+import { type Chance, chance } from '../support/chance.ts'
 import { createStorage, type Storage } from './device.ts'
 import { createWatch, intentHeader, type Leaving, type Watch } from './invariants.ts'
 import { createNetwork, type Network } from './network.ts'
@@ -247,6 +247,7 @@ export function createWorld(setting: Setting, told: (line: string) => void): Wor
     online: () => online,
     hint(next) {
       online = next
+      watch.hinted(next)
       if (next) for (const { tab, closed } of seats.values()) if (!closed) tab.wake('online')
     },
     told,

@@ -1,6 +1,6 @@
 /** Kills whoever it is the turn of, and lets it come back a little later. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Chance } from '../sim/chance.ts'
+import type { Chance } from '../support/chance.ts'
 import type { House } from './house.ts'
 import type { Member, MemberKind } from './member.ts'
 import type { Traffic } from './traffic.ts'

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import type { Chance } from '../sim/chance.ts'
+import type { Chance } from '../support/chance.ts'
 
 /** What becomes of a request, and how often out of a hundred. */
 const fates = [

@@ -1,7 +1,7 @@
 /** One run: faults for some time, then peace until everything has its end, then the count. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TidyUp } from '../../examples/demo/guarded.ts'
-import { chance, seedOf } from '../sim/chance.ts'
+import { chance, seedOf } from '../support/chance.ts'
 import { type Book, openBook } from './book.ts'
 import { count, type Verdict, type Violation } from './count.ts'
 import { evidenceOf } from './evidence.ts'

@@ -1,6 +1,6 @@
 /** What users do: they order, order the same once more, order twice in one tick, and change their minds. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Chance } from '../sim/chance.ts'
+import type { Chance } from '../support/chance.ts'
 import type { Book, Wanted } from './book.ts'
 import type { Account } from './house.ts'
 import type { Member } from './member.ts'

@@ -1,6 +1,6 @@
 /** Records, policies and events for tests of the pure machine. Times are epoch ms; a "now" of the tests is {@link NOW}. */
 import fc from 'fast-check'
-import type { EventName, IntentEvent } from '../../src/protocol/events.ts'
+import { type EventName, type IntentEvent, verdictMeanings } from '../../src/protocol/events.ts'
 import type { Context } from '../../src/protocol/guards.ts'
 import type { Policy } from '../../src/protocol/policy.ts'
 import type { Answer, IntentRecord } from '../../src/protocol/record.ts'
@@ -149,6 +149,21 @@ export const answer = (change: Partial<Answer> = {}): Answer => ({
   ...change,
 })
 
+/** A record of which every member has a value, so that every member can be damaged. */
+export const FULL: IntentRecord = record({
+  fingerprint: { version: '1', digest: 'ab'.repeat(32), rules: { omit: ['/meta'], version: '2' } },
+  lane: { lane: 'l', kind: 'named' },
+  since: NOW,
+  sendBefore: NOW,
+  doubt: { at: NOW, serverAt: NOW },
+  lastHandOverAt: NOW,
+  answer: answer(),
+  settledAt: NOW,
+  acknowledgedAt: NOW,
+  history: [{ at: NOW, event: 'due', attempt: 1, status: 200, detail: 'x' }],
+  actions: [{ at: NOW, action: 'resolve', note: 'x' }],
+})
+
 /** Success is known, its body is not. */
 export const CUT_OFF = answer({ body: 'cut_off' })
 
@@ -252,21 +267,7 @@ export const anyMembers: fc.Arbitrary<Members> = fc.record({
 })
 
 /** Events that may be heard after a redirect was followed. */
-const heard: ReadonlySet<EventName> = new Set<EventName>([
-  'refusedWithoutEffect',
-  'needsCredentials',
-  'scopeMismatch',
-  'inProgress',
-  'accepted',
-  'done',
-  'doneIncomplete',
-  'conflict',
-  'expired',
-  'voided',
-  'storedFailure',
-  'refused',
-  'ambiguous',
-])
+const heard: ReadonlySet<string> = new Set(Object.keys(verdictMeanings).filter((name) => name !== 'neverDelivered'))
 
 /** The event of this name with these members, where it has them. */
 export function eventWith(name: EventName, { flag, told, expires, kept, repeated = false }: Members): IntentEvent {

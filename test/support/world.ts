@@ -12,6 +12,7 @@ import { formatHttpDate } from '../../src/protocol/http-date.ts'
 import { setUp } from '../../src/setup.ts'
 import { type MemoryShelf, memoryShelf, memoryStore } from '../../src/stores/memory.ts'
 import { type VirtualClock, virtualClock } from '../../src/testing/virtual-clock.ts'
+import { chance } from './chance.ts'
 
 export const origin = 'https://api.example.com'
 export const day = 24 * 3600 * 1000
@@ -93,15 +94,7 @@ export function world(): World {
   const listeners = new Set<(message: ChannelMessage) => void>()
   const dead = new Set<string>()
   let tabs = 0
-  let seed = 42
-
-  /** mulberry32: the same numbers in each run. */
-  function random(): number {
-    seed = (seed + 0x6d2b79f5) | 0
-    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296
-  }
+  const random = chance(42).next
 
   async function deliver(request: Request): Promise<Response> {
     const headers = Object.fromEntries(request.headers)

@@ -1,5 +1,5 @@
 /** Holes of age and retention: what the server may have forgotten by now. */
-import { times } from '../schedule.ts'
+import { type Step, times } from '../schedule.ts'
 import type { Hole } from './hole.ts'
 import {
   day,
@@ -22,23 +22,26 @@ const forgotten = times.retention + times.grace + minute
 /** So long after the first send, the window is almost over. */
 const lastMoment = times.retention - times.transit - times.attemptTimeout - 5 * second
 
+/** The answer is lost, then the storage; when the server has forgotten the key, the same is submitted again. */
+const submittedAgainMuchLater: readonly Step[] = [
+  open(0),
+  network('answer-lost'),
+  submit('order-1'),
+  pass(100),
+  { do: 'lose-storage' },
+  pass(forgotten),
+  open(1),
+  submit('order-1', { tab: 1 }),
+  pass(minute),
+]
+
 export const ofTime: readonly Hole[] = [
   {
     hole: 'H8',
     schedule: 'A derived key was used, the storage is lost, and the order is submitted again after the retention.',
     rule: 'P11',
     setting: { keys: 'derived' },
-    steps: [
-      open(0),
-      network('answer-lost'),
-      submit('order-1'),
-      pass(100),
-      { do: 'lose-storage' },
-      pass(forgotten),
-      open(1),
-      submit('order-1', { tab: 1 }),
-      pass(minute),
-    ],
+    steps: submittedAgainMuchLater,
     ends: [{ intent: 'order-1', state: 'unknown', because: 'window_over', effects: 1 }],
     without: {
       name: 'a recovered key begins a new life',
@@ -243,17 +246,7 @@ export const ofTime: readonly Hole[] = [
     schedule: 'The app keeps a key itself, the storage is lost, and the order is submitted again after the retention.',
     rule: 'P11',
     setting: { keys: 'given' },
-    steps: [
-      open(0),
-      network('answer-lost'),
-      submit('order-1'),
-      pass(100),
-      { do: 'lose-storage' },
-      pass(forgotten),
-      open(1),
-      submit('order-1', { tab: 1 }),
-      pass(minute),
-    ],
+    steps: submittedAgainMuchLater,
     ends: [{ intent: 'order-1', state: 'unknown', because: 'window_over', effects: 1 }],
     without: {
       name: 'the time from which a given key counts is ignored',
