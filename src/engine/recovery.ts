@@ -23,7 +23,6 @@ export interface RecoveryParts {
  */
 export async function recover(scope: string, isActive: (key: string) => boolean, parts: RecoveryParts): Promise<void> {
   const { platform, ledger, announcer, runner } = parts
-  const times = { now: platform.clock.now(), serverNow: null }
   for await (const row of openRows(parts, { scope })) {
     const found = ledger.read(row)
     if (isSetAside(found)) {
@@ -37,6 +36,8 @@ export async function recover(scope: string, isActive: (key: string) => boolean,
     }
     if (isActive(row.key) || !(await ledger.isFree(row))) continue
     const { record } = found
+    // By the clock of this moment: the store may have taken its time.
+    const times = { now: platform.clock.now(), serverNow: null }
     if (record.state.name === 'sending') await runner.step(found, { type: 'recovered' })
     else if (clockSteppedBack(record, times)) await loseClock(found, parts)
     else if (row.token !== null) await ledger.commit(found, record, false)

@@ -107,6 +107,29 @@ describe('P35: the clock steps back', () => {
     expect(network.writes()).toHaveLength(1)
   })
 
+  it('P35: a store that is slow to list is no clock that stepped back: what was sent meanwhile keeps its age', async () => {
+    const { clock, network, tab, pass } = world()
+    const server = honestServer()
+    network.script(hangs(), server.answer)
+    let isSlow = true
+    const only = tab({
+      attemptTimeoutMs: 10_000,
+      wrapStore: (store) => ({
+        ...store,
+        async list(...args) {
+          if (isSlow) await new Promise<void>((resolve) => void clock.timer(20_000, resolve))
+          isSlow = false
+          return store.list(...args)
+        },
+      }),
+    })
+    const write = only.fetch('orders', order('checkout:1'))
+    await write.stored
+    await pass(5 * minute)
+    expect((await write).status).toBe(201)
+    expect(server.total()).toBe(1)
+  })
+
   it('P50: what cannot be read is not named to somebody else when the clock steps back', async () => {
     let who = 'bob'
     const { clock, only, pass } = await lostAnswer({ scope: () => who, retry: { attempts: 1 } })
