@@ -164,6 +164,8 @@ async function inTab(world: World, seat: Seat, step: InTab): Promise<void> {
 
 /** A person does something; whatever it comes to, it is typed, and a dead tab says nothing more. */
 function act(world: World, { tab }: Seat, intent: string | null, run: (client: SafeFetch) => Promise<unknown>): void {
+  // Nobody can click in a page that stands still.
+  if (tab.isFrozen) return
   run(tab.fetch).catch((error: unknown) => {
     world.told(`${tab.holder}: ${error instanceof Error ? error.message : String(error)}`)
     world.watch.threw(error, intent)
